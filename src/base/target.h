@@ -65,5 +65,7 @@ Target load_target(std::string_view name_or_path);
 std::vector<std::string> shipped_targets();
 // Does this machine run code for the target? (cpu kind and the instruction set present)
 bool host_runs(const Target& t);
+// CPUs that this process may use: affinity mask and the container's CPU quota.
+int host_cores();
 
 }  // namespace gaf
