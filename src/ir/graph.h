@@ -7,11 +7,25 @@
 //     %3 = constant {value=[0.5]} : f32[]
 //     %4 = Mul(%2, %3) : f32[8,64]            # "layer0/scale"
 //   }
-//   graph @mlp(size batch, %0 "x": f32[batch,256], ...) -> (%7 "y") {
+//   graph @mlp(size batch, size seq in 1..512 hint 128, %0 "x": f32[batch,256], ...) -> (%7 "y") {
 //     %5 = call @k0(%0, %1) : f32[8,64]
+//     %6, %7 = Split(%5, _) {axis=0} : f32[4,64], f32[4,64]   # "node name" from "model node", "model node"
+//     %8 = constant #01f3... : f32[1000,64]
+//     %9 = If(%2, %5) : f32[8,64]
+//       region @then(%0 "captured": f32[8,64]) -> (%1 "out") {
+//         ...
+//       }
 //   }
-// One form, no options; dense numbering of values; types always printed; attributes sorted; floats shortest-exact.
+// One form, no options; dense numbering of values; types always printed; attributes sorted; floats shortest-exact. `_` is
+// an absent operand. A comment that starts with a quoted string is the node's name (and its origins), all others are
+// nothing. Kernels and regions use the graph's sizes. Attributes: 3, 0.5 (float32; 0.1d where only a double is exact),
+// "text", [1,2], [0.5], ["a"], ints[] floats[] strings[] where empty, (batch,4) for dims, f32[2]:[0.5,1.0] for a tensor.
+// Opset (if not 17) and metadata stand before all: `opset 13`, `metadata "key" = "value"`.
+// A constant of more than 16 elements is written by its content hash. Where the reader has no data for a hash, it makes
+// numbers up from it, always the same ones (graph_parse.cpp), so that a test can hold large weights; the hash is then kept
+// as attribute `hash` and printed again.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -86,6 +100,8 @@ int64_t attr_int(const Node& n, const std::string& key, int64_t fallback);
 double attr_float(const Node& n, const std::string& key, double fallback);
 std::string attr_str(const Node& n, const std::string& key, const std::string& fallback);
 std::vector<int64_t> attr_ints(const Node& n, const std::string& key, std::vector<int64_t> fallback = {});
+std::vector<double> attr_floats(const Node& n, const std::string& key, std::vector<double> fallback = {});
+std::vector<std::string> attr_strs(const Node& n, const std::string& key);
 const Tensor* attr_tensor(const Node& n, const std::string& key);
 const Dims* attr_dims(const Node& n, const std::string& key);  // also accepts ints through attr_exprs
 Dims attr_exprs(const Node& n, const std::string& key);        // ints or Dims as Dims; empty if absent
@@ -111,6 +127,12 @@ struct GraphBuilder {
 std::string print_graph(const Graph& g);
 std::string print_type(const Type& t, const Graph& g);
 Graph parse_graph(std::string_view text, std::string_view file = "");
+// The same with the data of the constants that the text names by hash; null data pointer: not known.
+using ConstantSource = std::function<Tensor(uint64_t hash, DType dtype, const std::vector<int64_t>& dims)>;
+Graph parse_graph(std::string_view text, std::string_view file, const ConstantSource& source);
+// What the text calls a constant: attribute `hash` if it was read from text without data, else the content hash.
+uint64_t constant_hash(const Node& constant);
+inline constexpr int64_t kInlineElements = 16;  // constants up to this size print their values
 // Everything that is wrong with a graph, anchored to its node: topological order, arities, result counts, symbols in range,
 // callee exists and agrees. Empty = fine. Op-specific checks are the op table's (ops/check.h).
 struct Problem {
