@@ -5,6 +5,7 @@
 // Valid extents: a whole-tile copy or map gives the tile the extents of its source, `else` makes it full.
 // Rectangles: the last ranged slice is the columns, all earlier ranged slices flatten to rows.
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -101,9 +102,15 @@ Match(F...) -> Match<F...>;
 
 // ---- text ----
 std::string print_kernel(const Kernel& k);
+std::string print_stmt(const Kernel& k, const Stmt& s);                   // its first line, for messages
+std::string print_expr(const Kernel& k, const Expr& x);
+std::string print_number(double v);                                       // shortest exact; inf -inf nan
 std::string print_ref(const Kernel& k, const Ref& r);
 Kernel parse_kernel(std::string_view text, std::string_view file = "");   // UserError with line and column
 Kernel strip_names(Kernel k);     // canonical names, for hashing: equal blocks of a model compile once
+// Symbols numbered as the reader would: sizes first, the rest by appearance. Expressions sort their terms by symbol, so
+// this is what makes the text of a kernel independent of the order in which it was built. print_kernel does it itself.
+Kernel number_symbols(const Kernel& k);
 
 // ---- checks ----
 struct KernelProblem { int line; std::string text; bool warning = false; };
@@ -134,10 +141,17 @@ struct Work {
 Work analyse(const Kernel& k, const Target& t, std::span<const int64_t> sizes, int workers = 0);
 
 // ---- small helpers over statements ----
-void for_each_ref(const Stmt& s, const std::function<void(const Ref&, bool write)>& f);  // leaf statements only
+void for_each_ref(const Stmt& s, const std::function<void(const Ref&, bool write)>& f);  // leaf statements only; no prefetch
 DType type_of(const Kernel& k, const Ref& r);
 Mem mem_of(const Kernel& k, const Ref& r);
 std::pair<Expr, Expr> extents(const Kernel& k, const Ref& r);   // rows, columns as written (whole tile: capacity)
+std::string_view keyword(Cmp c);                                 // "<"
+std::string_view name_of(const Kernel& k, const Ref& r);         // of the tile or buffer
+std::vector<int> parameters(const Kernel& k);                    // buffers that are no views, in call order
+std::vector<int> size_symbols(const Kernel& k);                  // in call order
+std::vector<Expr> row_major(const Dims& shape);                  // strides in elements
+Kernel map_exprs(Kernel k, const std::function<Expr(const Expr&)>& f);    // every expression of a kernel
+void for_each_stmt(const Body& b, const std::function<void(const Stmt&)>& f);  // outside in, first to last
 
 // What `lower` calls to write a kernel.
 struct Builder {
@@ -164,8 +178,7 @@ struct Builder {
 
  private:
   int unique_ = 0;
-  std::string fresh(std::string stem) { return stem + std::to_string(unique_++); }
-  friend struct BuilderBlocks;
+  std::string fresh(std::string stem);  // stem and a number; unique in the kernel as long as sizes are named otherwise
 };
 
 }  // namespace gaf::kir

@@ -48,6 +48,20 @@ DType result_dtype(S op, DType t);
 double eval_float(S op, DType t, double a, double b, double c);
 int64_t eval_int(S op, DType t, int64_t a, int64_t b, int64_t c);
 
+// May op compute in dtype t? (select: of the two values; cast, bitcast: always)
+bool computes(S op, DType t);
+// One element of any dtype: floats in f, integers and b1 in i (u64 as its bits).
+struct Element {
+  double f = 0;
+  int64_t i = 0;
+};
+double round_float(DType t, double x);     // to the nearest value of a float dtype, half to even, overflow to inf
+int64_t wrap_int(DType t, int64_t x);      // to the dtype's width; b1: x != 0
+// cast: float to integer saturates, half to even, NaN gives 0; integer to integer wraps; to b1 is x != 0
+Element convert(Element x, DType from, DType to);
+Element bitcast(Element x, DType from, DType to);  // same width
+Element number(DType t, double v);         // a literal operand of the text, as an element of t
+
 // What a pointwise op computes for one element.
 struct ScalarArg {
   enum Kind : uint8_t { operand, step, number } kind = number;
@@ -62,9 +76,11 @@ struct ScalarStep {
 struct ScalarProgram {
   std::vector<ScalarStep> steps;  // at least one; the result is the last
 };
-// Reads "mul(a, sigmoid($alpha * a))"-like text: operands a b c d, numbers, inf, $parameters, the table's op names, infix
-// + - * / (no precedence surprises: use parentheses), and dtype names as casts: f32(a), i64(a). Step dtypes follow from
-// the operands'. Ends with a cast if the result is not `result`. Errors are InternalErrors: the text is ours.
+// Reads "mul(a, sigmoid($alpha * a))"-like text: operands a b c d e f, y (the last operand, in derivatives), numbers, inf,
+// nan, $parameters, the table's op names, infix + - * / with the usual precedence, unary -, and dtype names as casts:
+// f32(a), i64(a). Step dtypes follow from the operands'; numbers take the dtype of the other operand, and what holds numbers
+// only is folded. Equal steps are written once. Ends with a cast if the result is not `result`. Errors are InternalErrors:
+// the text is ours.
 ScalarProgram parse_scalar(std::string_view text, std::span<const DType> operands, DType result,
                            const std::map<std::string, double>& parameters = {});
 
