@@ -1,0 +1,147 @@
+// The pointwise space around one heavy node. See anchor.h.
+#include "lower/anchor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+namespace gaf {
+
+std::vector<uint32_t> nodes_of(const Graph& fn, OpKind kind) {
+  std::vector<uint32_t> out;
+  for (uint32_t i = 0; i < fn.nodes.size(); i++)
+    if (is_kind(fn.nodes[i], kind)) out.push_back(i);
+  return out;
+}
+
+Graph split_bias(const Graph& fn, uint32_t node) {
+  const Node& n = fn.nodes[node];
+  double alpha = n.op == "Gemm" ? attr_float(n, "alpha", 1) : 1, beta = n.op == "Gemm" ? attr_float(n, "beta", 1) : 1;
+  bool bias = n.args.size() > 2 && n.args[2] != kNoValue && beta != 0;
+  GraphBuilder b;
+  b.g = fn;
+  b.g.nodes.clear();
+  std::vector<uint32_t> moved(fn.nodes.size());
+  uint32_t result = 0;
+  auto arg = [&](Value v) { return v == kNoValue ? v : Value{moved[v.node], v.result}; };
+  for (uint32_t i = 0; i < fn.nodes.size(); i++) {
+    Node copy = fn.nodes[i];
+    for (Value& v : copy.args) v = v.node == node ? Value{result, 0} : arg(v);
+    if (i == node && copy.args.size() > 2) copy.args.resize(2);
+    if (i == node) copy.attrs.erase("alpha"), copy.attrs.erase("beta");
+    Value v = b.add(std::move(copy));
+    moved[i] = v.node;
+    if (i != node) continue;
+    const Type type = n.types[0];
+    auto scaled = [&](Value x, double f, const Type& t) {
+      return f == 1 ? x : b.op("Mul", {x, b.constant(scalar_tensor(t.dtype, f))}, {}, t, n.name);
+    };
+    v = scaled(v, alpha, type);
+    if (bias) v = b.op("Add", {v, scaled(arg(n.args[2]), beta, fn.type(n.args[2]))}, {}, type, n.name);
+    result = v.node;
+  }
+  for (Output& o : b.g.outputs) o.value = o.value.node == node ? Value{result, 0} : arg(o.value);
+  return std::move(b.g);
+}
+
+namespace {
+
+// Nodes of the pointwise space: what the outputs are computed from, up to the anchor and below the views at the end.
+std::vector<uint32_t> space_of(const Lowering& l, uint32_t node) {
+  const Graph& fn = l.fn();
+  std::set<uint32_t> seen;
+  std::vector<uint32_t> work;
+  for (size_t o = 0; o < fn.outputs.size(); o++) work.push_back(l.output_sink(o).value.node);
+  while (!work.empty()) {
+    uint32_t i = work.back();
+    work.pop_back();
+    if (!seen.insert(i).second || i == node) continue;
+    for (Value v : fn.nodes[i].args)
+      if (v != kNoValue) work.push_back(v.node);
+  }
+  return {seen.begin(), seen.end()};
+}
+
+}  // namespace
+
+uint32_t find_anchor(const Lowering& l, const std::string& op) {
+  for (uint32_t i = 0; i < l.fn().nodes.size(); i++)
+    if (l.fn().nodes[i].op == op) return i;
+  GAF_CHECK(false) << "no " << op << " in the function";
+  return 0;
+}
+
+Verdict check_operands(const Lowering& l, uint32_t anchor) {
+  const Graph& fn = l.fn();
+  for (Value v : fn.nodes[anchor].args)
+    if (v != kNoValue && !l.access(v))
+      return Verdict::no("not-fusable-op", fmt::format("{} '{}' stands before {}", fn.node(v).op, fn.node(v).name, fn.nodes[anchor].op));
+  return Verdict::yes();
+}
+
+std::optional<Verdict> refuse_space(Lowering& l, uint32_t anchor, const Space& space) {
+  const Graph& fn = l.fn();
+  std::vector<char> after(fn.nodes.size());  // the anchor and what depends on it
+  for (uint32_t i : space_of(l, anchor)) {
+    after[i] = i == anchor;
+    for (Value v : fn.nodes[i].args)
+      if (v != kNoValue && after[v.node]) after[i] = 1;
+    if (after[i] && i != anchor && !is_kind(fn.nodes[i], OpKind::pointwise))
+      return Verdict::no("not-fusable-op", fmt::format("{} '{}' is not elementwise on the result of {}", fn.nodes[i].op,
+                                                       fn.nodes[i].name, fn.nodes[anchor].op));
+  }
+  std::vector<kir::Slice> at(space.merged().size(), one(0));
+  at[at.size() - 2] = at.back() = span_of(0, 1);
+  TileBody body(l, at, 1, 1, &space);
+  body.bind({anchor, 0}, {true, -1, {}, false});
+  for (size_t o = 0; o < fn.outputs.size(); o++) {
+    Value v = l.output_sink(o).value;
+    if (!after[v.node])
+      return Verdict::no("iteration-mismatch", fmt::format("output '{}' does not depend on {}", fn.outputs[o].name, fn.nodes[anchor].op));
+    if (fn.type(v).dims != fn.nodes[anchor].types[0].dims)
+      return Verdict::no("iteration-mismatch", fmt::format("output '{}' has another shape than {}", fn.outputs[o].name, fn.nodes[anchor].op));
+    if (std::optional<Verdict> no = body.refuse(v)) return no;
+  }
+  return std::nullopt;
+}
+
+bool unit_inner(const Access& a) { return a.dims.empty() || a.dims.back().is(1) || a.strides.back().is(1); }
+
+namespace {
+
+bool long_expression(const Lowering& l, uint32_t anchor) {
+  for (uint32_t i : space_of(l, anchor)) {
+    const Node& n = l.fn().nodes[i];
+    if (i != anchor && n.op != "input" && n.op != "constant" && !op_row(n).cheap) return true;
+  }
+  return false;
+}
+
+void store_all(Lowering& l, uint32_t anchor, const Space& space, const kir::Ref& acc, std::vector<kir::Slice> at,
+               int64_t rows, int64_t cols) {
+  TileBody body(l, std::move(at), rows, cols, &space);
+  body.bind({anchor, 0}, acc, kir::mem_of(l.b.k, acc) == Mem::reg);
+  for (size_t o = 0; o < l.fn().outputs.size(); o++) body.store_output(o);
+}
+
+}  // namespace
+
+void emit_space(Lowering& l, uint32_t anchor, const Space& space, const kir::Ref& acc, const std::vector<kir::Slice>& at,
+                int64_t rows, int64_t cols) {
+  if (!long_expression(l, anchor) || rows == 1) return store_all(l, anchor, space, acc, at, rows, cols);
+  const kir::Slice& row = at[at.size() - 2];
+  kir::Ref kept = l.b.tile("y", kir::type_of(l.b.k, acc), rows, cols, Mem::scratch);
+  l.b.copy(kept, acc);
+  // Several rows a step keep as many independent chains in flight as a row kernel has (`row_lanes`).
+  int64_t step = std::max<int64_t>(1, l.target().row_lanes / cols);
+  step = row.n->is_num() ? std::gcd(step, row.n->num()) : 1;
+  l.b.loop("r", 0, *row.n, step, kir::LoopKind::seq, [&](Expr r) {
+    std::vector<kir::Slice> here = at;
+    here[here.size() - 2] = {row.at + r * row.step, Expr(step), row.step};
+    store_all(l, anchor, space, kir::Builder::part(kept, r, step, 0, cols), here, step, cols);
+  });
+}
+
+}  // namespace gaf

@@ -1,0 +1,40 @@
+// What the templates around one heavy node (contraction, convolution, window) share: finding that node, turning its bias
+// and scale into pointwise nodes, and emitting the pointwise space of its result on a tile.
+// Knows graphs and TileBody; nothing of how the heavy node itself is computed.
+#pragma once
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lower/lowering.h"
+
+namespace gaf {
+
+// Nodes of one kind in a function.
+std::vector<uint32_t> nodes_of(const Graph& fn, OpKind kind);
+
+// Gemm's alpha, beta and C, and the bias of a channels-last Conv, as Mul and Add nodes behind the node, which keeps its
+// first two operands only. A beta or C of no effect disappears.
+Graph split_bias(const Graph& fn, uint32_t node);
+
+// The node's index in the expanded function: the only one of its op type.
+uint32_t find_anchor(const Lowering& l, const std::string& op);
+// No if an operand of the anchor lies in no memory.
+Verdict check_operands(const Lowering& l, uint32_t anchor);
+// Why the outputs cannot be written over `space` (the dims of the anchor's result, perhaps merged) from the anchor's values.
+std::optional<Verdict> refuse_space(Lowering& l, uint32_t anchor, const Space& space);
+
+// Writes all outputs of the function for the rectangle `at` (a slice per merged dim of the space; the second last is the
+// rows, the last the columns) whose anchor values are the register tile `acc` of `rows` x `cols`.
+// Expressions with transcendental functions run in a loop over the stored tile: less code, fewer registers, same speed.
+void emit_space(Lowering& l, uint32_t anchor, const Space& space, const kir::Ref& acc, const std::vector<kir::Slice>& at,
+                int64_t rows, int64_t cols);
+
+inline kir::Slice one(Expr at) { return {std::move(at), {}, 1}; }
+inline kir::Slice span_of(Expr at, Expr n, int64_t step = 1) { return {std::move(at), std::move(n), step}; }
+// A function whose node `node` is MatMul, Gemm, or a channels-last Conv of 1x1 with stride 1 and no padding (contraction.cpp).
+Attempt emit_contraction(const Graph& fn, uint32_t node, const Target& t);
+// Unit stride in the last dim (or a last dim of one element).
+bool unit_inner(const Access& a);
+
+}  // namespace gaf

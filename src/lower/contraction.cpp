@@ -1,0 +1,467 @@
+// Contractions: MatMul and Gemm with any pointwise space on the result, and convolutions that are one (1x1, stride 1, no
+// padding, channels last). Loops over row blocks and column panels around one register tile of `mma`; constant B is packed
+// into panels at load time, run-time B is read in place where its rows are contiguous, else copied a panel at a time.
+// Knows no device but through Target.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lower/anchor.h"
+#include "lower/tiles.h"
+
+namespace gaf {
+namespace {
+
+using kir::Builder;
+using kir::LoopKind;
+using kir::Ref;
+using kir::Slice;
+
+// K steps that one pass over the row block takes (ISA.md "K block"): longer products accumulate through scratch.
+constexpr int64_t kMaxK = 1024;
+// Below this many multiply-adds a kernel is not worth splitting for more workers.
+constexpr double kWorthSplitting = 1e6;
+
+std::optional<int64_t> number(const Expr& e) { return e.is_num() ? std::optional(e.num()) : std::nullopt; }
+
+// The dims of a product and how its operands stand to them. Batch dims first, then M, then N; a vector operand leaves its
+// dim out of the graph's result, and an empty group of dims puts it back as 1.
+struct Roles {
+  size_t batch = 0;                 // batch dims of the graph's result
+  bool a_vector = false, b_vector = false;
+  int k_dim = -1, n_dim = -1;       // dims of B (-1: it has none)
+  int a_m = -1, a_k = -1;           // dims of A
+};
+
+Roles roles(const Graph& fn, const Node& n) {
+  Roles r;
+  size_t a = fn.type(n.args[0]).dims.size(), b = fn.type(n.args[1]).dims.size(), out = n.types[0].dims.size();
+  auto last = [](size_t rank, size_t back) { return static_cast<int>(rank) - static_cast<int>(back); };
+  if (n.op == "Conv") {             // [N, spatial..., C] x [O, C, 1...]
+    r.batch = out - 2, r.a_m = last(a, 2), r.a_k = last(a, 1), r.n_dim = 0, r.k_dim = 1;
+    return r;
+  }
+  r.a_vector = a == 1, r.b_vector = b == 1;
+  r.batch = out - (r.a_vector ? 0 : 1) - (r.b_vector ? 0 : 1);
+  r.a_k = last(a, 1), r.a_m = r.a_vector ? -1 : last(a, 2);
+  r.k_dim = r.b_vector ? 0 : last(b, 2), r.n_dim = r.b_vector ? -1 : last(b, 1);
+  if (attr_int(n, "transA", 0)) std::swap(r.a_k, r.a_m);
+  if (attr_int(n, "transB", 0)) std::swap(r.k_dim, r.n_dim);
+  return r;
+}
+
+// Batch dims of an operand, aligned right against the result's.
+Dims batch_dims(const Dims& operand, size_t own, size_t batch) {
+  Dims d(operand.begin(), operand.begin() + static_cast<long>(std::min(own, operand.size())));
+  Dims p(batch > d.size() ? batch - d.size() : 0, Expr(1));
+  p.insert(p.end(), d.begin(), d.end());
+  return p;
+}
+
+size_t own_batch(size_t rank) { return rank > 2 ? rank - 2 : 0; }
+
+class Contraction {
+ public:
+  // Batch dims from `first` on are rows.
+  Contraction(const Graph& fn, uint32_t node, const Target& t, size_t first) : t_(t), l_(split_bias(fn, node), t) {
+    op_ = fn.nodes[node].op;
+    anchor_ = find_anchor(l_, op_);
+    const Graph& g = l_.fn();
+    const Node& n = g.nodes[anchor_];
+    roles_ = roles(g, n);
+    const Dims& a = g.type(n.args[0]).dims;
+    const Dims& b = g.type(n.args[1]).dims;
+    size_t batch = roles_.batch;
+    a_batch_ = batch_dims(a, op_ == "Conv" ? batch : own_batch(a.size()), batch);
+    b_batch_ = batch_dims(b, op_ == "Conv" ? 0 : own_batch(b.size()), batch);
+    ok_ = group(n.types[0].dims, first);
+    if (!ok_) return;
+    a_dims_ = operand_dims(a_batch_, roles_.a_vector ? Expr(1) : a[static_cast<size_t>(roles_.a_m)], a[static_cast<size_t>(roles_.a_k)]);
+    space_.dims = l_.sizes(n.types[0].dims);
+    for (auto [lo, hi] : groups_) space_.merge.push_back(hi - lo);
+  }
+
+  size_t batches() const { return roles_.batch; }
+  const std::optional<Verdict>& refusal() const { return why_; }
+  // Nothing: the operands or the space cannot be viewed with these dims merged, try fewer.
+  Attempt run() {
+    if (!ok_) return std::nullopt;
+    Lowering& l = l_;
+    if (Verdict v = check_operands(l, anchor_); !v.ok) return v;
+    if (std::optional<Verdict> v = refuse_space(l, anchor_, space_)) {
+      why_ = *v;
+      return std::nullopt;
+    }
+    const Node& n = node();
+    for (Value v : {n.args[0], n.args[1], Value{anchor_, 0}})
+      if (l.fn().type(v).dtype != DType::f32)
+        return Verdict::no("unsupported-dtype", fmt::format("{} '{}' of {} has no kernel", n.op, n.name, name(l.fn().type(v).dtype)));
+    Dims out = space_.merged();
+    m_ = out[out.size() - 2], n_ = out.back(), k_ = l.size(a_dims_.back());
+    batch_.assign(out.begin(), out.end() - 2);
+    if (!find_a() || !find_b()) return std::nullopt;
+    choose();
+    if (gemv_) emit_gemv();
+    else emit();
+    return l.finish("contraction");
+  }
+
+ private:
+  const Target& t_;
+  Lowering l_;
+  bool ok_ = true;
+  std::optional<Verdict> why_;
+  std::string op_;
+  uint32_t anchor_ = 0;
+  Roles roles_;
+  Dims a_batch_, b_batch_, a_dims_;   // as the graph has them; a_dims_ grouped, with M and K
+  std::vector<std::pair<size_t, size_t>> groups_;  // dims of the result that batch dims, rows and columns stand for
+  Space space_;
+  Dims batch_;                        // of the result, grouped, in kernel sizes
+  Expr m_ = 1, n_ = 1, k_ = 1;
+  Access a_, b_;                      // [batch..., M, K], [batch..., K, N]
+  bool copy_a_ = false;               // A's K is not contiguous: row blocks are copied transposed
+  enum class Source { packed, direct, panel } source_ = Source::direct;
+  bool copy_b_transposed_ = false;
+  int packed_ = -1;                   // parameter [batch..., panels, K, NR]
+  std::optional<Value> constant_b_;
+  RegTile tile_;
+  RowPlan rows_;
+  Expr panels_ = 1, k_blocks_ = 1;
+  int64_t kc_ = 0;                    // K of a block; 0: all of it, symbolic
+  bool gemv_ = false;
+  int side_by_side_ = 1;              // gemv: panels in one K loop
+
+  const Node& node() const { return l_.fn().nodes[anchor_]; }
+
+  // Batch dims from `first` on become rows, if B does not have them and A has them in full.
+  bool group(const Dims& full, size_t first) {
+    size_t n = roles_.batch + (roles_.a_vector ? 0 : 1);
+    bool turned = !roles_.a_vector && roles_.a_m > roles_.a_k;
+    for (size_t i = first; i < roles_.batch; i++)
+      if (turned || roles_.a_vector || !(a_batch_[i] == full[i]) || !b_batch_[i].is(1)) return false;
+    for (size_t i = 0; i < first; i++) groups_.push_back({i, i + 1});
+    groups_.push_back({first, n});
+    groups_.push_back({n, full.size()});
+    return true;
+  }
+
+  // Grouped batch dims of an operand, then its two own dims; `rows` takes in what the group of M merges.
+  Dims operand_dims(const Dims& batch, const Expr& rows, const Expr& cols) const {
+    Dims d;
+    for (size_t i = 0; i + 2 < groups_.size(); i++)
+      d.push_back(product(std::span(batch).subspan(groups_[i].first, groups_[i].second - groups_[i].first)));
+    auto [lo, hi] = groups_[groups_.size() - 2];
+    Expr r = rows;
+    for (size_t i = lo; i < std::min(hi, batch.size()); i++) r *= batch[i];
+    d.push_back(r);
+    d.push_back(cols);
+    return d;
+  }
+
+  static std::optional<Access> swap_last(const Access& a) {
+    std::vector<int64_t> perm;
+    for (size_t i = 0; i < a.dims.size(); i++) perm.push_back(static_cast<int64_t>(i));
+    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    return transpose(a, perm);
+  }
+
+  bool find_a() {
+    Lowering& l = l_;
+    Dims want = l.sizes(a_dims_);
+    bool turned = !roles_.a_vector && roles_.a_m > roles_.a_k;
+    if (turned) std::swap(want[want.size() - 1], want[want.size() - 2]);
+    std::optional<Access> a = reshape(*l.access(node().args[0]), want);
+    if (a && turned) a = swap_last(*a);
+    if (!a) return false;
+    a_ = *a;
+    copy_a_ = !unit_inner(a_);
+    return true;
+  }
+
+  bool find_b() {
+    Lowering& l = l_;
+    Value b = node().args[1];
+    const Node& source = l.fn().node(b);
+    if (source.op == "input" && attr_int(source, "const", 0)) {
+      source_ = Source::packed, constant_b_ = b;
+      return true;
+    }
+    const Dims& dims = l.fn().type(b).dims;
+    Dims own = operand_dims(b_batch_, 1, 1);
+    own[own.size() - 2] = dims[static_cast<size_t>(roles_.k_dim)];
+    own.back() = roles_.n_dim < 0 ? Expr(1) : dims[static_cast<size_t>(roles_.n_dim)];
+    bool turned = roles_.n_dim >= 0 && roles_.n_dim < roles_.k_dim;
+    Dims want = l.sizes(own);
+    if (turned) std::swap(want[want.size() - 1], want[want.size() - 2]);
+    std::optional<Access> r = reshape(*l.access(b), want);
+    if (r && turned) r = swap_last(*r);
+    if (!r) return false;
+    b_ = *r;
+    copy_b_transposed_ = !unit_inner(b_);
+    return true;
+  }
+
+  // Register tile, blocks and where B comes from.
+  void choose() {
+    std::optional<int64_t> m = number(m_), n = number(n_), k = number(k_);
+    bool few = m && *m <= 3;
+    tile_ = few ? RegTile{static_cast<int>(*m), narrow(n)} : pick_tile(t_, m, n);
+    int64_t scratch = t_.memory(Mem::scratch)->bytes;
+    kc_ = k ? k_block(*k, kMaxK) : 0;
+    bool ragged = !n || *n % tile_.cols != 0;
+    if (source_ != Source::packed) {
+      source_ = copy_b_transposed_ || (ragged && k) ? Source::panel : Source::direct;
+      // Copies need a static K: of a symbolic one, blocks.
+      if (!k && (source_ == Source::panel || copy_a_)) kc_ = kMaxK / 4;
+      if (k && *k > 2 * kMaxK && kc_ == *k && source_ == Source::panel) kc_ = kMaxK;
+      while (source_ == Source::panel && kc_ * tile_.cols * 4 > scratch / 3) kc_ = kc_ / 2;
+    }
+    if (copy_a_ && kc_ == 0) kc_ = kMaxK / 4;
+    panels_ = ceildiv(n_, tile_.cols);
+    k_blocks_ = kc_ ? ceildiv(k_, kc_) : Expr(1);
+    if (source_ == Source::packed) packed_ = pack();
+    if (few && kc_ && k_blocks_.is(1) && source_ != Source::panel && !copy_a_ && panels_.is_num() &&
+        (source_ == Source::packed || !ragged)) {
+      // 4, 3 or 2 panels for 1, 2 or 3 rows, as long as every worker has some.
+      int64_t most = std::min(5 - *m, std::max<int64_t>(1, panels_.num() / t_.cores));
+      gemv_ = true, side_by_side_ = static_cast<int>(divisor_at_most(panels_.num(), most));
+      return;
+    }
+    int64_t depth = kc_ ? kc_ : kMaxK;
+    int64_t block = std::max<int64_t>(1, t_.row_block_bytes / (depth * 4));
+    // Two thirds of the scratch for a copied block of A or partial sums.
+    int64_t row_bytes = (copy_a_ ? depth : 0) * 4 + (k_blocks_.is(1) ? 0 : tile_.cols * 4);
+    if (row_bytes) block = std::min(block, scratch / 2 / row_bytes - tile_.rows);
+    block = std::max<int64_t>(block, tile_.rows);
+    double units = static_cast<double>(number(panels_).value_or(1));
+    for (const Expr& b : batch_) units *= static_cast<double>(number(b).value_or(1));
+    double work = m && n ? static_cast<double>(*m * *n) * static_cast<double>(k.value_or(64)) : 0;
+    for (const Expr& b : batch_) work *= static_cast<double>(number(b).value_or(1));
+    int64_t blocks = work < kWorthSplitting ? 1 : static_cast<int64_t>(4 * t_.cores / units) + 1;
+    rows_ = plan_rows(m_, tile_.rows, block, blocks);
+  }
+
+  // Columns of a panel for a few rows: the target's default, or less for a narrow result.
+  int narrow(std::optional<int64_t> n) const {
+    int64_t vecs = n ? (*n + t_.lanes - 1) / t_.lanes : t_.tile_vecs;
+    return static_cast<int>(std::min<int64_t>(vecs, t_.tile_vecs)) * t_.lanes;
+  }
+
+  // [batch..., panel, k, column of the panel], zero behind the last column.
+  int pack() {
+    const Dims& dims = l_.fn().type(*constant_b_).dims;
+    Pack p;
+    size_t batch = op_ == "Conv" ? 0 : own_batch(dims.size());
+    for (size_t i = 0; i < batch; i++) p.dst_dims.push_back(dims[i].num());
+    p.dst_dims.insert(p.dst_dims.end(), {panels_.num(), k_.num(), tile_.cols});
+    p.coef.assign(dims.size(), std::vector<int64_t>(batch + 3, 0));
+    p.offset.assign(dims.size(), 0);
+    for (size_t i = 0; i < batch; i++) p.coef[i][i] = 1;
+    p.coef[static_cast<size_t>(roles_.k_dim)][batch + 1] = 1;
+    if (roles_.n_dim >= 0) {
+      p.coef[static_cast<size_t>(roles_.n_dim)][batch] = tile_.cols;
+      p.coef[static_cast<size_t>(roles_.n_dim)][batch + 2] = 1;
+    }
+    return l_.pack_input(*constant_b_, p);
+  }
+
+  std::vector<Slice> batch_slices(std::span<const Expr> at) const {
+    std::vector<Slice> s;
+    for (const Expr& e : at) s.push_back(one(e));
+    return s;
+  }
+  Ref a_ref(std::span<const Expr> batch, const Expr& row, const Expr& rows, const Expr& k, const Expr& ks) {
+    std::vector<Slice> at = batch_slices(batch);
+    at.push_back(span_of(row, rows));
+    at.push_back(span_of(k, ks));
+    return l_.ref(a_, at);
+  }
+  Ref b_ref(std::span<const Expr> batch, const Expr& panel, const Expr& k, const Expr& ks, const Expr& cols) {
+    std::vector<Slice> at;
+    if (source_ == Source::packed) {
+      const Dims& dims = l_.fn().type(*constant_b_).dims;
+      size_t own = op_ == "Conv" ? 0 : own_batch(dims.size());
+      for (size_t i = 0; i < own; i++) at.push_back(one(dims[i].is(1) ? Expr(0) : batch[batch.size() - own + i]));
+      at.insert(at.end(), {one(panel), span_of(k, ks), span_of(0, tile_.cols)});
+      return Builder::at(packed_, at);
+    }
+    at = batch_slices(batch);
+    at.push_back(span_of(k, ks));
+    at.push_back(span_of(panel * tile_.cols, cols));
+    return l_.ref(b_, at);
+  }
+  Expr columns(const Expr& panel) const {
+    if (n_.is_num() && n_.num() % tile_.cols == 0) return tile_.cols;
+    return min(Expr(tile_.cols), n_ - panel * tile_.cols);
+  }
+
+  // Runs `body` for every tile of a row block: the run, the tile's number in the block, and its first row.
+  void each_tile(const Expr& block, const std::function<void(const RowRun&, Expr, Expr)>& body) {
+    for (const RowRun& run : rows_.runs) {
+      Expr count = run.count;
+      if (!rows_.blocks.is(1)) {
+        bool equal = run.count.is_num() && rows_.blocks.is_num() && run.per_block * rows_.blocks.num() == run.count.num();
+        count = equal ? Expr(run.per_block) : min(Expr(run.per_block), run.count - block * run.per_block);
+      }
+      l_.b.loop("t", 0, count, 1, LoopKind::seq, [&](Expr u) {
+        body(run, u, run.first + (block * run.per_block + u) * run.rows);
+      });
+    }
+  }
+
+  void emit() {
+    std::vector<std::pair<Expr, Expr>> ranges;
+    for (const Expr& b : batch_) ranges.push_back({0, b});
+    ranges.push_back({0, rows_.blocks});
+    bool panels_outside = !(copy_a_ && k_blocks_.is(1));
+    if (panels_outside) ranges.push_back({0, panels_});
+    l_.b.par(ranges, [&](std::vector<Expr> at) {
+      std::span<const Expr> batch(at.data(), batch_.size());
+      const Expr& block = at[batch_.size()];
+      if (panels_outside) return panel(batch, block, at.back(), {});
+      Ref a = copy_block(batch, block, 0, kc_);
+      l_.b.loop("p", 0, panels_, 1, LoopKind::seq, [&](Expr p) { panel(batch, block, p, a); });
+    });
+  }
+
+  // A row block of A with K contiguous.
+  Ref copy_block(std::span<const Expr> batch, const Expr& block, const Expr& k, const Expr& ks) {
+    Ref tile = l_.b.tile("a", DType::f32, rows_.capacity, kc_, Mem::scratch);
+    Access turned = *swap_last(a_);
+    each_tile(block, [&](const RowRun& run, Expr u, Expr row) {
+      std::vector<Slice> at = batch_slices(batch);
+      at.push_back(span_of(k, ks));
+      at.push_back(span_of(row, run.rows));
+      Ref src = l_.ref(turned, at);
+      src.transposed = true;
+      l_.b.copy(Builder::part(tile, u * run.rows + run.offset, run.rows, 0, ks), src);
+    });
+    return tile;
+  }
+
+  void panel(std::span<const Expr> batch, const Expr& block, const Expr& p, std::optional<Ref> copied_a) {
+    kir::Builder& b = l_.b;
+    Expr cols = columns(p);
+    std::optional<Ref> sums;
+    if (!k_blocks_.is(1)) sums = b.tile("s", DType::f32, rows_.capacity, tile_.cols, Mem::scratch);
+    auto block_of_k = [&](Expr kb) {
+      Expr k0 = kb * kc_, ks = kc_ && k_.is_num() && k_.num() % kc_ == 0 ? Expr(kc_) : kc_ ? min(Expr(kc_), k_ - k0) : k_;
+      std::optional<Ref> a = copied_a, own_b;
+      if (copy_a_ && !a) a = copy_block(batch, block, k0, ks);
+      if (source_ == Source::panel) own_b = copy_panel(batch, p, k0, ks);
+      each_tile(block, [&](const RowRun& run, Expr u, Expr row) {
+        Ref acc = b.tile("acc", DType::f32, run.rows, tile_.cols);
+        Ref kept = sums ? Builder::part(*sums, u * run.rows + run.offset, run.rows, 0, tile_.cols) : acc;
+        auto zero = [&] { b.map(acc, kir::S::mov, {0.0}); };
+        if (sums) b.when(kir::Cmp::eq, kb, 0, zero, [&] { b.copy(acc, kept); });
+        else zero();
+        bool part = source_ == Source::direct && !cols.is(tile_.cols);
+        b.mma(part ? Builder::part(acc, 0, run.rows, 0, cols) : acc,
+              a ? Builder::part(*a, u * run.rows + run.offset, run.rows, 0, ks) : a_ref(batch, row, run.rows, k0, ks),
+              own_b ? Builder::part(*own_b, 0, ks, 0, tile_.cols) : b_ref(batch, p, k0, ks, cols), ahead(batch, p, kb, run, u));
+        auto finish = [&] {
+          std::vector<Slice> at = batch_slices(batch);
+          at.push_back(span_of(row, run.rows));
+          at.push_back(span_of(p * tile_.cols, cols));
+          emit_space(l_, anchor_, space_, acc, at, run.rows, tile_.cols);
+        };
+        if (sums) b.when(kir::Cmp::eq, kb, k_blocks_ - 1, finish, [&] { b.copy(kept, acc); });
+        else finish();
+      });
+    };
+    if (k_blocks_.is(1)) block_of_k(0);
+    else b.loop("kb", 0, k_blocks_, 1, LoopKind::seq, block_of_k);
+  }
+
+  // A panel of B in scratch, zero behind the last column.
+  Ref copy_panel(std::span<const Expr> batch, const Expr& p, const Expr& k, const Expr& ks) {
+    Ref tile = l_.b.tile("b", DType::f32, kc_, tile_.cols, Mem::scratch);
+    std::vector<Slice> at = batch_slices(batch);
+    Slice rows = span_of(k, ks), cols = span_of(p * tile_.cols, tile_.cols);
+    std::optional<double> pad;
+    if (!columns(p).is(tile_.cols)) pad = 0.0;
+    Ref dst = Builder::part(tile, 0, ks, 0, tile_.cols);
+    if (!copy_b_transposed_) {
+      at.insert(at.end(), {rows, cols});
+      l_.b.copy(dst, l_.ref(b_, at), pad);
+      return tile;
+    }
+    at.insert(at.end(), {cols, rows});
+    Ref src = l_.ref(*swap_last(b_), at);
+    src.transposed = true;
+    l_.b.copy(dst, src, pad);
+    return tile;
+  }
+
+  // The share of the next panel that this tile fetches: whole lines in each K step (ISA.md "Panel prefetch").
+  std::optional<Ref> ahead(std::span<const Expr> batch, const Expr& p, const Expr& kb, const RowRun& run, const Expr& u) {
+    if (!t_.prefetch_panel || source_ != Source::packed || (panels_.is(1) && k_blocks_.is(1))) return std::nullopt;
+    int64_t per_line = std::max(1, 64 / 4), lines = kc_ * tile_.cols / per_line;
+    int64_t steps = std::max<int64_t>(1, kc_ / t_.k_unroll), tiles = std::max<int64_t>(1, rows_.tiles_per_block);
+    int64_t per_step = ((lines + tiles - 1) / tiles + steps - 1) / steps;
+    int64_t share = std::min(kc_, std::max<int64_t>(1, per_step * steps * per_line / tile_.cols));
+    Expr number = u + run.offset / std::max(1, rows_.runs.front().rows);
+    // Panels follow one another, and so do the K blocks of a panel: the next block starts behind this one.
+    Ref r = b_ref(batch, k_blocks_.is(1) ? p + 1 : p, k_blocks_.is(1) ? number * share : (kb + 1) * kc_ + number * share, share,
+                  tile_.cols);
+    return r;
+  }
+
+  // Few rows: several panels in one K loop, so that enough independent sums and streams are in flight.
+  void emit_gemv() {
+    kir::Builder& b = l_.b;
+    std::vector<std::pair<Expr, Expr>> ranges;
+    for (const Expr& e : batch_) ranges.push_back({0, e});
+    ranges.push_back({0, floordiv(panels_, side_by_side_)});
+    int64_t m = m_.num(), k = k_.num(), step = std::min<int64_t>(k, 4), main = k / step * step;
+    b.par(ranges, [&](std::vector<Expr> at) {
+      std::span<const Expr> batch(at.data(), batch_.size());
+      std::vector<Ref> acc;
+      for (int i = 0; i < side_by_side_; i++) {
+        acc.push_back(b.tile("acc", DType::f32, m, tile_.cols));
+        b.map(acc.back(), kir::S::mov, {0.0});
+      }
+      auto steps = [&](const Expr& k0, int64_t n) {
+        for (int i = 0; i < side_by_side_; i++)
+          b.mma(acc[static_cast<size_t>(i)], a_ref(batch, 0, m, k0, n),
+                b_ref(batch, at.back() * side_by_side_ + i, k0, n, tile_.cols));
+      };
+      b.loop("k", 0, main, step, LoopKind::seq, [&](Expr k0) { steps(k0, step); });
+      if (k > main) steps(main, k - main);
+      for (int i = 0; i < side_by_side_; i++) {
+        Expr p = at.back() * side_by_side_ + i;
+        std::vector<Slice> space = batch_slices(batch);
+        space.push_back(span_of(0, m));
+        space.push_back(span_of(p * tile_.cols, columns(p)));
+        emit_space(l_, anchor_, space_, acc[static_cast<size_t>(i)], space, m, tile_.cols);
+      }
+    });
+  }
+};
+
+}  // namespace
+
+// Also used for convolutions that are contractions; `node` is the function's only heavy node.
+Attempt emit_contraction(const Graph& fn, uint32_t node, const Target& t) {
+  std::optional<Verdict> why;
+  for (size_t first = 0; first <= fn.nodes[node].types[0].dims.size(); first++) {
+    Contraction c(fn, node, t, first);
+    if (first > c.batches()) break;
+    if (Attempt a = c.run()) return a;
+    if (c.refusal()) why = c.refusal();
+  }
+  if (why) return *why;
+  const Node& n = fn.nodes[node];
+  return Verdict::no("layout", fmt::format("an operand of {} '{}' is no strided view", n.op, n.name));
+}
+
+Attempt lower_contraction(const Graph& fn, const Target& t) {
+  std::vector<uint32_t> nodes = nodes_of(fn, OpKind::contraction);
+  if (nodes.empty()) return std::nullopt;
+  if (nodes.size() > 1 || !nodes_of(fn, OpKind::conv).empty() || !nodes_of(fn, OpKind::pool).empty())
+    return Verdict::no("compute-compute", "several contractions in one kernel");
+  return emit_contraction(fn, nodes[0], t);
+}
+
+}  // namespace gaf

@@ -1,0 +1,123 @@
+// Register tile choice by measured costs, and row splitting. See tiles.h.
+#include "lower/tiles.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace gaf {
+
+int max_tile_rows(const Target& t, int vecs) {
+  // One register stays free where there are 32 (addresses of masks, ISA.md "tile rule"); without FMA the product needs one.
+  int usable = t.max_regs - (t.max_regs > 16 ? 1 : 0) - (t.fma ? 0 : 1);
+  return std::max(1, (usable - vecs - 1) / vecs);
+}
+
+namespace {
+
+// Cycles per K step of one tile: FMAs plus what streaming a row of b costs (fit of ISA.md's tile table, 88-99 % of peak).
+// A tile one vector wide folds its broadcasts into the FMAs and is bound by loads.
+double step_cycles(const Target& t, int64_t rows, int vecs) {
+  double fmas = static_cast<double>(rows * vecs) / t.fma_per_cycle;
+  double latency = 4;  // dependent FMAs: fewer than 8 accumulators cannot fill two pipes
+  double load = vecs == 1 && rows > 8 ? 0.14 * static_cast<double>(rows) : 0;
+  return std::max(fmas, latency) + 0.6 + 0.1 * vecs + load;
+}
+
+// Cycles per K step of all rows, in tiles of `tile` rows and one row less.
+double column_cycles(const Target& t, int64_t rows, int tile, int vecs) {
+  int64_t n = (rows + tile - 1) / tile, big = rows - n * (tile - 1);
+  if (big < 0) return 1e30;  // would need three sizes
+  double c = static_cast<double>(big) * step_cycles(t, tile, vecs);
+  if (n > big) c += static_cast<double>(n - big) * step_cycles(t, tile - 1, vecs);
+  return n > big && big > 0 ? c * 1.02 : c;  // a second body: twice the compile time
+}
+
+}  // namespace
+
+RegTile pick_tile(const Target& t, std::optional<int64_t> rows, std::optional<int64_t> cols) {
+  RegTile best{t.tile_rows, t.tile_vecs * t.lanes};
+  if (!rows && !cols) return best;
+  double least = 1e300;
+  for (int vecs : {t.tile_vecs, 4, 3, 2, 1}) {
+    int most = max_tile_rows(t, vecs), width = vecs * t.lanes;
+    double panels = cols ? std::ceil(static_cast<double>(*cols) / width) : 1.0 / width;
+    if (!rows) {  // symbolic: the largest tile whose rows are a multiple of 4 where there is one
+      int r = most >= 4 && vecs != t.tile_vecs ? most / 4 * 4 : std::min(most, t.tile_rows);
+      double c = panels * step_cycles(t, r, vecs) / r;
+      if (c < least * 0.995) least = c, best = {r, width};
+      continue;
+    }
+    for (int r = static_cast<int>(std::min<int64_t>(most, *rows)); r >= 1; r--) {
+      double c = panels * column_cycles(t, *rows, r, vecs);
+      if (c < least * 0.995) least = c, best = {r, width};
+    }
+  }
+  return best;
+}
+
+int pick_rows(const Target& t, int64_t rows, int cols) {
+  return static_cast<int>(divisor_at_most(rows, max_tile_rows(t, std::max(1, cols / t.lanes))));
+}
+
+int64_t divisor_at_most(int64_t n, int64_t most) {
+  for (int64_t d = std::min(n, most); d > 1; d--)
+    if (n % d == 0) return d;
+  return 1;
+}
+
+int64_t k_block(int64_t k, int64_t most) {
+  if (k <= most + most / 4) return k;
+  for (int64_t blocks = (k + most - 1) / most; blocks <= 4 * ((k + most - 1) / most); blocks++)
+    if (k % blocks == 0) return k / blocks;
+  return k;
+}
+
+RowPlan plan_rows(const Expr& rows, int tile, int64_t block_rows, int64_t min_blocks) {
+  RowPlan p;
+  int64_t fit = std::max<int64_t>(1, block_rows / tile);  // tiles a block may have
+  if (!rows.is_num()) {
+    Expr full = floordiv(rows, tile), blocks = ceildiv(full, fit);
+    p.blocks = max(Expr(1), blocks);
+    p.runs.push_back({tile, 0, full, fit, 0});
+    // The last rows % tile rows belong to block 0, whose count is the whole tail: at most tile / 4 and 3 tiles.
+    int64_t at = fit * tile;
+    Expr first = full * tile, rest = rows - first;
+    if (tile > 4) {
+      Expr fours = floordiv(rest, 4);
+      p.runs.push_back({4, first, fours, std::max(1, (tile - 1) / 4), at});
+      at += (tile - 1) / 4 * 4;
+      first = first + fours * 4;
+    }
+    if (tile > 1) {
+      int64_t most = tile > 4 ? 3 : tile - 1;
+      p.runs.push_back({1, first, rows - first, most, at});
+      at += most;
+    }
+    p.capacity = at;
+    p.tiles_per_block = fit;
+    return p;
+  }
+  int64_t m = rows.num(), n = (m + tile - 1) / tile, big = m - n * (tile - 1);
+  GAF_CHECK(big >= 0) << m << " rows in tiles of " << tile;
+  int64_t blocks = std::max((n + fit - 1) / fit, std::min(min_blocks, n));
+  // Equal blocks: a count that divides the tiles, if one is near.
+  for (int64_t b = blocks; b <= blocks + blocks / 2 + 1 && b <= n; b++)
+    if (big % b == 0 && (n - big) % b == 0) { blocks = b; break; }
+  p.blocks = blocks;
+  int64_t at = 0;
+  auto add = [&](int r, int64_t first, int64_t count) {
+    if (count == 0) return;
+    int64_t per = (count + blocks - 1) / blocks;
+    p.runs.push_back({r, first, count, per, at});
+    at += per * r;
+  };
+  add(tile, 0, big);
+  add(tile - 1, big * tile, n - big);
+  p.capacity = at;
+  p.tiles_per_block = p.runs.front().per_block;
+  return p;
+}
+
+}  // namespace gaf

@@ -1,0 +1,46 @@
+// Register tiles and how rows are split into them: the numbers of the contraction-like templates (contraction, conv,
+// attention). Knows vector registers and unit costs of a target, nothing of graphs or kernels.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "base/expr.h"
+#include "base/target.h"
+
+namespace gaf {
+
+struct RegTile {
+  int rows = 1, cols = 1;  // accumulators: rows x cols f32 values
+};
+
+// Most rows of a tile `vecs` vectors wide: accumulators, one row of b and one broadcast of a must stay in registers.
+int max_tile_rows(const Target& t, int vecs);
+// The cheapest register tile for rows x cols of result by the measured costs of ISA.md ("Register tile"); unknown rows
+// (symbolic) or columns give the target's default. Prefers rows that divide: one tile body compiles in half the time.
+RegTile pick_tile(const Target& t, std::optional<int64_t> rows, std::optional<int64_t> cols);
+// The widest register tile of exactly `rows` rows, or a divisor of them.
+int pick_rows(const Target& t, int64_t rows, int cols);
+
+// `count` tiles of `rows` rows each from row `first` on, `per_block` of them in each row block.
+struct RowRun {
+  int rows;
+  Expr first, count;
+  int64_t per_block;
+  int64_t offset;          // first row of this run within a block's own storage
+};
+struct RowPlan {
+  Expr blocks;             // row blocks, at least 1; a block owns per_block tiles of each run
+  int64_t capacity;        // rows of storage that any block needs
+  std::vector<RowRun> runs;
+  int64_t tiles_per_block; // of the first run
+};
+// Rows in tiles of `tile` rows (static: the rest in tiles of one row less; symbolic: 4 and 1 rows), in equal blocks of at
+// most `block_rows` rows, and in at least `min_blocks` blocks if there are that many tiles.
+RowPlan plan_rows(const Expr& rows, int tile, int64_t block_rows, int64_t min_blocks);
+
+// The largest divisor of n that is at most `most`.
+int64_t divisor_at_most(int64_t n, int64_t most);
+// Equal blocks of a static K: the block length (a divisor of k, at most about `most`), or k itself if it has none.
+int64_t k_block(int64_t k, int64_t most);
+
+}  // namespace gaf
