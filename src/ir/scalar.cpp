@@ -230,6 +230,11 @@ Element number(DType t, double v) {
   return e;
 }
 
+Element neutral(S op, DType t) {
+  if (op == S::and_ && is_int(t)) return {0, wrap_int(t, -1)};
+  return number(t, neutral(op));
+}
+
 Element convert(Element x, DType from, DType to) {
   if (is_float(from)) return number(to, x.f);
   Element e;

@@ -55,6 +55,7 @@ struct Element {
   double f = 0;
   int64_t i = 0;
 };
+Element neutral(S op, DType t);            // of a reduction in dtype t; integer `and`: all ones
 double round_float(DType t, double x);     // to the nearest value of a float dtype, half to even, overflow to inf
 int64_t wrap_int(DType t, int64_t x);      // to the dtype's width; b1: x != 0
 // cast: float to integer saturates, half to even, NaN gives 0; integer to integer wraps; to b1 is x != 0
