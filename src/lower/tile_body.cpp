@@ -1,0 +1,472 @@
+// Emission of pointwise nodes on one tile: values are asked for from the outputs down, each is written once, at the tile's
+// rectangle. Knows scalar programs and accesses; loops, accumulators and the choice of tiles are the templates'.
+#include "lower/lowering.h"
+
+namespace gaf {
+
+using kir::S;
+
+TileBody::TileBody(Lowering& l, std::vector<kir::Slice> at, int64_t rows, int64_t cols, const Space* space)
+    : l_(l), at_(std::move(at)), rows_(rows), cols_(cols), space_(space) {
+  for (size_t i = 0; i < at_.size(); i++)
+    if (at_[i].n) col_dim_ = static_cast<int>(i);
+  for (size_t i = 0; i < at_.size(); i++)
+    if (at_[i].n) (static_cast<int>(i) == col_dim_ ? n_cols_ : n_rows_) *= *at_[i].n;
+  ragged_rows_ = !n_rows_.is(rows_);
+  ragged_cols_ = !n_cols_.is(cols_);
+}
+
+// ---- values ----
+
+void TileBody::bind(Value v, kir::Ref tile, bool reuse) {
+  const auto [r, c] = kir::extents(l_.b.k, tile);
+  Operand o;
+  o.type = kir::type_of(l_.b.k, tile);
+  o.rows = !r.is(1), o.cols = !c.is(1);
+  o.reuse = reuse && l_.readers(v) == 1;
+  o.arg = std::move(tile);
+  bound_[v] = std::move(o);
+}
+
+const Access* TileBody::leaf(Value v, const Path* p) {
+  auto it = leaves_.find({v, p});
+  if (it == leaves_.end()) {
+    std::optional<Access> a;
+    if (const Access* own = l_.access(v)) a = l_.through(*own, p, space_);
+    it = leaves_.emplace(Key{v, p}, std::move(a)).first;
+  }
+  return it->second ? &*it->second : nullptr;
+}
+
+TileBody::Operand TileBody::eval(Value v, const Path* p) {
+  if (auto it = bound_.find(v); it != bound_.end()) return it->second;
+  if (auto it = have_.find({v, p}); it != have_.end()) return it->second;
+  const Type& type = l_.fn().type(v);
+  Operand o;
+  if (const Tensor* t = constant(l_.fn(), v)) {
+    GAF_CHECK(t->numel() == 1) << "a constant of several elements inside a kernel function";
+    o.arg = is_float(t->dtype) ? t->get(0) : static_cast<double>(t->get_int(0));
+    o.type = compute_type(type.dtype);
+    return o;
+  }
+  if (const Access* a = leaf(v, p)) {
+    o = load(*a, type.dtype, indices_[{v, p}]);
+  } else if (std::optional<double> fill = l_.piece_fill(v, space_)) {
+    o.arg = *fill;
+    o.type = compute_type(type.dtype);
+    return o;
+  } else if (std::optional<Value> source = l_.step_source(v, space_)) {
+    o = eval(*source, l_.path(v, p));
+    o.reuse = false;
+    if (o.times) o = settle(o);
+  } else {
+    GAF_CHECK(is_kind(l_.fn().node(v), OpKind::pointwise)) << l_.fn().node(v).op << " is not pointwise";
+    o = node_program(v, p);
+    o.reuse = o.reuse && l_.readers(v) == 1 && !keep_.contains(v);
+    if (o.times && (l_.readers(v) != 1 || keep_.contains(v))) {
+      o = settle(o);
+      o.reuse = false;
+    }
+  }
+  have_[{v, p}] = o;
+  return o;
+}
+
+TileBody::Operand TileBody::node_program(Value v, const Path* p) {
+  const Node& n = l_.fn().node(v);
+  const kir::ScalarProgram program = scalar_program(l_.fn(), n);
+  // a value that two operands or two steps read is not overwritten by the first of them
+  std::vector<int> operand_uses(n.args.size(), 0), step_uses(program.steps.size(), 0);
+  for (const kir::ScalarStep& s : program.steps)
+    for (const kir::ScalarArg& a : s.args) {
+      if (a.kind == kir::ScalarArg::operand) operand_uses[static_cast<size_t>(a.index)]++;
+      if (a.kind == kir::ScalarArg::step) step_uses[static_cast<size_t>(a.index)]++;
+    }
+  std::vector<std::optional<Operand>> operands(n.args.size());
+  for (size_t i = 0; i < n.args.size(); i++) {
+    if (!operand_uses[i]) continue;
+    operands[i] = eval(n.args[i], p);
+    if (operand_uses[i] > 1) {
+      if (operands[i]->times) operands[i] = settle(*operands[i]);
+      operands[i]->reuse = false;
+    }
+  }
+  std::vector<Operand> done;
+  for (size_t k = 0; k < program.steps.size(); k++) {
+    const kir::ScalarStep& s = program.steps[k];
+    std::vector<Operand> args;
+    for (const kir::ScalarArg& a : s.args) {
+      Operand o;
+      if (a.kind == kir::ScalarArg::operand) o = *operands[static_cast<size_t>(a.index)];
+      else if (a.kind == kir::ScalarArg::step) o = done[static_cast<size_t>(a.index)];
+      else o.arg = a.value, o.type = compute_type(s.in);
+      args.push_back(std::move(o));
+    }
+    const bool last = k + 1 == program.steps.size();
+    Operand r = emit_step(s, compute_type(s.out), std::move(args), last || step_uses[k] == 1);
+    if (!last && step_uses[k] != 1) r.reuse = false;
+    done.push_back(std::move(r));
+  }
+  return done.back();
+}
+
+// ---- statements ----
+
+kir::Ref TileBody::fresh(DType t, bool rows, bool cols) {
+  return l_.b.tile("t", t, rows ? rows_ : 1, cols ? cols_ : 1);
+}
+
+// Writes d = op(args), into the tile of an operand that nobody reads again where there is one.
+TileBody::Operand TileBody::emit(S op, DType out, std::vector<Operand> args) {
+  Operand o;
+  o.type = out;
+  for (const Operand& a : args) o.rows = o.rows || a.rows, o.cols = o.cols || a.cols;
+  std::optional<kir::Ref> dst;
+  std::vector<kir::Arg> list;
+  for (const Operand& a : args) {
+    const auto* r = std::get_if<kir::Ref>(&a.arg);
+    if (!dst && a.reuse && r && r->tile && a.type == out && a.rows == o.rows && a.cols == o.cols) dst = *r;
+    list.push_back(a.arg);
+  }
+  if (!dst) dst = fresh(out, o.rows, o.cols);
+  l_.b.map(*dst, op, std::move(list));
+  o.arg = *dst;
+  o.reuse = true;
+  return o;
+}
+
+TileBody::Operand TileBody::settle(Operand o) {
+  if (!o.times) return o;
+  Operand a = o, b = o;
+  a.times.reset(), b.times.reset();
+  b.arg = *o.times, b.reuse = o.times_reuse;
+  return emit(S::mul, o.type, {a, b});
+}
+
+TileBody::Operand TileBody::converted(Operand o, DType to) {
+  if (o.type == to) return o;
+  if (std::holds_alternative<double>(o.arg)) {
+    o.type = to;
+    return o;
+  }
+  return emit(S::cast, to, {settle(std::move(o))});
+}
+
+TileBody::Operand TileBody::emit_step(const kir::ScalarStep& s, DType out, std::vector<Operand> args, bool may_wait) {
+  const DType in = compute_type(s.in);
+  if (s.op == S::cast || s.op == S::mov) {
+    // f16 and bf16 are values of f32 here: a cast between them rounds only when stored
+    if (args[0].type == out) return args[0];
+    if (std::holds_alternative<double>(args[0].arg)) {
+      args[0].type = out;
+      return args[0];
+    }
+    return emit(S::cast, out, {settle(args[0])});
+  }
+  auto number = [](const Operand& o) { return std::get_if<double>(&o.arg); };
+  const bool real = in == DType::f32 || in == DType::f64;
+  if (real && s.op == S::mul && may_wait && args.size() == 2) {
+    Operand a = settle(args[0]), b = settle(args[1]);
+    Operand o = a;
+    o.rows = a.rows || b.rows, o.cols = a.cols || b.cols;
+    o.times = b.arg, o.times_reuse = b.reuse && b.rows == o.rows && b.cols == o.cols;
+    o.reuse = a.reuse && a.rows == o.rows && a.cols == o.cols;
+    return o;
+  }
+  if (real && s.op == S::add && args.size() == 2 && (args[0].times || args[1].times)) {
+    Operand& p = args[0].times ? args[0] : args[1];
+    Operand z = settle(args[0].times ? args[1] : args[0]);
+    Operand x = p, y = p;
+    x.times.reset(), y.times.reset();
+    y.arg = *p.times, y.reuse = p.times_reuse;
+    return emit(S::fma, out, {x, y, z});
+  }
+  if (real && s.op == S::sub && args.size() == 2 && args[0].times && number(args[1])) {
+    Operand x = args[0], y = args[0], z = args[1];
+    x.times.reset(), y.times.reset();
+    y.arg = *args[0].times, y.reuse = args[0].times_reuse;
+    z.arg = -*number(args[1]);
+    return emit(S::fma, out, {x, y, z});
+  }
+  for (size_t i = 0; i < args.size(); i++) {
+    args[i] = settle(std::move(args[i]));
+    if (s.op == S::select && i == 0) args[i] = converted(std::move(args[i]), DType::b1);
+    else if (s.op != S::bitcast) args[i] = converted(std::move(args[i]), in);
+  }
+  return emit(s.op, out, std::move(args));
+}
+
+// ---- memory ----
+
+std::vector<bool> TileBody::ranged() const {
+  std::vector<bool> r;
+  for (const kir::Slice& s : at_) r.push_back(s.n.has_value());
+  return r;
+}
+
+bool TileBody::varies(const Access& a, const std::vector<bool>& dims) const {
+  for (size_t i = 0; i < dims.size(); i++) {
+    if (!dims[i] || i + a.dims.size() < dims.size()) continue;
+    const size_t d = i + a.dims.size() - dims.size();
+    if (!a.strides[d].is(0) && !a.dims[d].is(1)) return true;
+    for (const Indirect& x : a.indirect)
+      if (varies(*x.index, dims)) return true;
+  }
+  return false;
+}
+
+TileBody::Operand TileBody::load(const Access& a, DType t, std::span<const Expr> indices) {
+  for (const Indirect& i : a.indirect)
+    if (varies(*i.index, ranged())) return load_gathered(a, t);
+  Operand o;
+  std::vector<bool> rows = ranged(), cols(rows.size(), false);
+  if (col_dim_ >= 0) rows[static_cast<size_t>(col_dim_)] = false, cols[static_cast<size_t>(col_dim_)] = true;
+  o.rows = varies(a, rows) && rows_ > 1;
+  o.cols = varies(a, cols) && cols_ > 1;
+  o.type = t;
+  kir::Ref r = l_.ref(a, at_, indices);
+  const size_t back = static_cast<size_t>(col_dim_ >= 0 ? at_.size() - static_cast<size_t>(col_dim_) : 0);
+  const bool unit = !o.cols || a.strides[a.strides.size() - back].is(1);
+  const bool ragged = (o.rows && ragged_rows_) || (o.cols && ragged_cols_);
+  if (ragged || !unit || t == DType::b1) {
+    kir::Ref tile = fresh(t, o.rows, o.cols);
+    // 1 for integers, so that lanes beyond the extent may be divided by
+    l_.b.copy(tile, std::move(r), ragged ? std::optional<double>(is_int(t) ? 1 : 0) : std::nullopt);
+    o.arg = std::move(tile);
+  } else {
+    o.arg = std::move(r);
+  }
+  return compute_type(t) == t ? o : emit(S::cast, compute_type(t), {o});
+}
+
+TileBody::Operand TileBody::expr_tile(const Expr& e) {
+  Operand o;
+  o.type = DType::i32;
+  if (e.is_num()) {
+    o.arg = static_cast<double>(e.num());
+  } else {
+    kir::Ref t = fresh(DType::i32, false, false);
+    l_.b.put({kir::Iota{t, e, 0}});
+    o.arg = std::move(t);
+  }
+  return o;
+}
+
+// The index varies within the rectangle: addresses are computed on a tile and gathered from the flat buffer.
+TileBody::Operand TileBody::load_gathered(const Access& a, DType t) {
+  const kir::Buf& buf = l_.b.k.bufs[static_cast<size_t>(a.buf)];
+  const int flat = l_.view(a.buf, {product(buf.shape)}, {1}, 0);
+  std::optional<Operand> sum;
+  auto add = [&](Operand o) { sum = sum ? emit(S::add, DType::i32, {*sum, std::move(o)}) : std::move(o); };
+  for (const Indirect& i : a.indirect) {
+    Operand k = converted(load(*i.index, l_.b.k.bufs[static_cast<size_t>(i.index->buf)].type, {}), DType::i32);
+    k.reuse = false;
+    const Operand extent = expr_tile(i.extent), last = expr_tile(i.extent - 1);
+    Operand zero;
+    zero.arg = 0.0, zero.type = DType::i32;
+    Operand negative = emit(S::lt, DType::b1, {k, zero});
+    Operand up = emit(S::add, DType::i32, {k, extent});
+    k = emit(S::select, DType::i32, {negative, up, k});
+    k = emit(S::max, DType::i32, {zero, k});
+    k = emit(S::min, DType::i32, {last, k});
+    if (!i.stride.is(1)) k = emit(S::mul, DType::i32, {k, expr_tile(i.stride)});
+    add(std::move(k));
+  }
+  Expr base = a.offset;
+  for (size_t d = 0; d < a.dims.size(); d++) {
+    const size_t i = d + at_.size() - a.dims.size();
+    Expr start = at_[i].at;
+    if (!a.window.empty()) start = start - a.window[d].start;
+    base += start * a.strides[d];
+    if (!at_[i].n || a.strides[d].is(0)) continue;
+    const bool col = static_cast<int>(i) == col_dim_;
+    Operand steps;
+    steps.type = DType::i32, steps.rows = !col, steps.cols = col;
+    kir::Ref number = fresh(DType::i32, !col, col);
+    l_.b.put({kir::Iota{number, 0, col ? 1 : 0}});
+    steps.arg = std::move(number);
+    steps.reuse = true;
+    if (!a.strides[d].is(1)) steps = emit(S::mul, DType::i32, {steps, expr_tile(a.strides[d])});
+    add(std::move(steps));
+  }
+  if (!base.is(0)) add(expr_tile(base));
+  Operand o;
+  o.rows = sum->rows, o.cols = sum->cols, o.type = t, o.reuse = true;
+  kir::Ref dst = fresh(t, o.rows, o.cols);
+  l_.b.put({kir::Gather{dst, kir::Builder::at(flat, {{0, product(buf.shape)}}), std::get<kir::Ref>(sum->arg)}});
+  o.arg = std::move(dst);
+  return compute_type(t) == t ? o : emit(S::cast, compute_type(t), {o});
+}
+
+kir::Ref TileBody::cut(const kir::Ref& tile) const {
+  if (!ragged()) return tile;
+  const auto [r, c] = kir::extents(l_.b.k, tile);
+  return kir::Builder::part(tile, 0, r.is(1) ? Expr(1) : n_rows_, 0, c.is(1) ? Expr(1) : n_cols_);
+}
+
+kir::Arg TileBody::get(Value v) {
+  Operand o = eval(v, nullptr);
+  if (o.times) {
+    o = settle(o);
+    have_[{v, nullptr}] = o;
+  }
+  return o.arg;
+}
+
+kir::Ref TileBody::tile(Value v) {
+  Operand o = eval(v, nullptr);
+  if (o.times) o = settle(o);
+  const bool rows = rows_ > 1, cols = cols_ > 1;
+  const auto* r = std::get_if<kir::Ref>(&o.arg);
+  if (!r || !r->tile || o.rows != rows || o.cols != cols) {
+    kir::Ref t = fresh(o.type, rows, cols);
+    if (r && !r->tile && o.rows == rows && o.cols == cols) l_.b.copy(t, *r);
+    else l_.b.map(t, S::mov, {o.arg});
+    o.arg = t;
+    o.rows = rows, o.cols = cols, o.reuse = false;
+  }
+  have_[{v, nullptr}] = o;
+  return std::get<kir::Ref>(o.arg);
+}
+
+void TileBody::store(Value v, kir::Ref dst) {
+  const DType type = kir::type_of(l_.b.k, dst);
+  const auto [dr, dc] = kir::extents(l_.b.k, dst);
+  // a plain copy keeps its dtype: no way through f32
+  if (const Access* a = bound_.contains(v) ? nullptr : leaf(v, nullptr); a && compute_type(type) != type && a->indirect.empty()) {
+    kir::Ref src = l_.ref(*a, at_);
+    if (kir::type_of(l_.b.k, src) == type && kir::extents(l_.b.k, src) == std::pair{dr, dc}) {
+      kir::Ref raw = fresh(type, !dr.is(1), !dc.is(1));
+      l_.b.copy(raw, std::move(src), ragged() ? std::optional<double>(0) : std::nullopt);
+      l_.b.copy(std::move(dst), cut(raw));
+      return;
+    }
+  }
+  Operand o = eval(v, nullptr);
+  if (o.times) {
+    o = settle(o);
+    have_[{v, nullptr}] = o;
+  }
+  const bool rows = !dr.is(1) && rows_ > 1, cols = !dc.is(1) && cols_ > 1;
+  const auto* r = std::get_if<kir::Ref>(&o.arg);
+  kir::Ref t;
+  if (r && r->tile && o.rows == rows && o.cols == cols && o.type == type) {
+    t = *r;
+  } else {
+    t = fresh(type, rows, cols);
+    const bool same_shape = o.rows == rows && o.cols == cols;
+    if (o.type != type && r) {
+      Operand c = o;
+      c.reuse = false;
+      c = emit(S::cast, type, {c});
+      if (same_shape) t = std::get<kir::Ref>(c.arg);
+      else l_.b.map(t, S::mov, {c.arg});
+    } else if (r && !r->tile && same_shape) {
+      l_.b.copy(t, *r);
+    } else {
+      l_.b.map(t, S::mov, {o.arg});
+    }
+  }
+  l_.b.copy(std::move(dst), cut(t));
+}
+
+void TileBody::store_output(size_t output) {
+  const Lowering::Sink& sink = l_.output_sink(output);
+  const std::optional<Access> a = l_.through(sink.access, nullptr, space_);
+  GAF_CHECK(a) << "output " << output << " has no rectangle in the iteration space";
+  store(sink.value, l_.ref(*a, at_));
+}
+
+// ---- may it be emitted; what need not be emitted in the innermost block ----
+
+std::optional<Verdict> TileBody::refuse(Value v) { return refuse(v, nullptr); }
+
+std::optional<Verdict> TileBody::refuse(Value v, const Path* p) {
+  if (bound_.contains(v) || !settled_.insert({v, p}).second) return {};
+  const Node& n = l_.fn().node(v);
+  auto no = [&](std::string reason, std::string why) { return Verdict::no(std::move(reason), n.op + " " + n.name + ": " + why); };
+  if (const Tensor* t = constant(l_.fn(), v)) {
+    if (t->numel() == 1) return {};
+    return no("not-fusable-op", "a constant of several elements stands inside the function");
+  }
+  if (const Access* a = leaf(v, p)) {
+    for (const Indirect& i : a->indirect) {
+      if (!varies(*i.index, ranged())) continue;
+      std::vector<Range> sizes;
+      for (const kir::Symbol& s : l_.b.k.syms) sizes.push_back({s.lo, s.hi});
+      if (product(l_.b.k.bufs[static_cast<size_t>(a->buf)].shape).range(sizes).hi >= INT32_MAX)
+        return no("backend-limit", "the gathered tensor may have 2^31 elements or more");
+    }
+    return {};
+  }
+  if (l_.access(v)) return no("iteration-mismatch", "is no strided view at the kernel's iteration space");
+  if (l_.piece_fill(v, space_)) return {};
+  if (std::optional<Value> source = l_.step_source(v, space_)) return refuse(*source, l_.path(v, p));
+  if (!is_kind(n, OpKind::pointwise)) return no("not-fusable-op", "is not pointwise");
+  for (Value a : n.args)
+    if (a != kNoValue)
+      if (std::optional<Verdict> why = refuse(a, p)) return why;
+  return {};
+}
+
+std::vector<bool> TileBody::inner_dims(const TileBody& outer) const {
+  std::vector<bool> inner;
+  for (size_t i = 0; i < at_.size(); i++) {
+    const kir::Slice &a = at_[i], &b = outer.at_[i];
+    inner.push_back(!(a.at == b.at && a.n == b.n && a.step == b.step));
+  }
+  return inner;
+}
+
+bool TileBody::varies(Value v, const Path* p, const TileBody& outer) {
+  if (bound_.contains(v)) return !outer.bound_.contains(v);
+  if (constant(l_.fn(), v)) return false;
+  if (auto it = varies_.find({v, p}); it != varies_.end()) return it->second;
+  bool r = true;
+  if (const Access* a = leaf(v, p)) {
+    r = varies(*a, inner_dims(outer));
+  } else if (l_.piece_fill(v, space_)) {
+    r = false;
+  } else if (std::optional<Value> source = l_.step_source(v, space_)) {
+    r = varies(*source, l_.path(v, p), outer);
+  } else if (is_kind(l_.fn().node(v), OpKind::pointwise)) {
+    r = false;
+    for (Value a : l_.fn().node(v).args) r = r || (a != kNoValue && varies(a, p, outer));
+  }
+  return varies_[{v, p}] = r;
+}
+
+void TileBody::hoist(TileBody& outer, Value v, const Path* p) {
+  if (bound_.contains(v) || have_.contains({v, p}) || constant(l_.fn(), v)) return;
+  if (const Access* a = leaf(v, p)) {
+    const std::vector<bool> inner = inner_dims(outer);
+    if (!varies(*a, inner)) {
+      if (compute_type(l_.fn().type(v).dtype) == l_.fn().type(v).dtype && a->indirect.empty()) return;  // a load is cheap
+      Operand o = outer.eval(v, p);
+      o.reuse = false;
+      have_[{v, p}] = o;
+      return;
+    }
+    if (a->indirect.empty() || indices_.contains({v, p})) return;
+    for (const Indirect& i : a->indirect)
+      if (varies(*i.index, inner)) return;
+    std::vector<Expr>& read = indices_[{v, p}];
+    for (const Indirect& i : a->indirect) read.push_back(l_.read_index(i, outer.at_));
+    return;
+  }
+  if (l_.piece_fill(v, space_)) return;
+  if (std::optional<Value> source = l_.step_source(v, space_)) return hoist(outer, *source, l_.path(v, p));
+  const Node& n = l_.fn().node(v);
+  if (!is_kind(n, OpKind::pointwise)) return;
+  if (!varies(v, p, outer)) {
+    Operand o = outer.settle(outer.eval(v, p));
+    outer.have_[{v, p}] = o;
+    o.reuse = false;
+    have_[{v, p}] = o;
+    return;
+  }
+  for (Value a : n.args)
+    if (a != kNoValue) hoist(outer, a, p);
+}
+
+}  // namespace gaf
