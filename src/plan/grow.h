@@ -1,0 +1,31 @@
+// Growth of groups: the state that grow.cpp drives and that plan.cpp turns into a graph and a report.
+#pragma once
+#include <map>
+
+#include "plan/groups.h"
+
+namespace gaf {
+
+class Growth {
+ public:
+  Growth(const Graph& g, const Target& t, const FusionConfig& config, const PlanServices& services);
+  void run();
+  Groups groups;
+  const std::variant<Price, Verdict>& price(const std::vector<uint32_t>& nodes);  // memoised by the function's text
+  double cost(int group);                                                         // us; alias views cost nothing
+  double alone(const std::vector<uint32_t>& nodes);                               // us of the nodes as kernels of their own
+  const std::map<std::pair<uint32_t, uint32_t>, Verdict>& refused() const { return refused_; }  // last refusal of an edge
+  Verdict legal(int a, int b);
+  Verdict worth(int a, int b, double slack);
+
+ private:
+  bool try_merge(uint32_t from, uint32_t to);
+  void attention();
+  const Target& t_;
+  const FusionConfig& config_;
+  const PlanServices& services_;
+  std::map<std::string, std::variant<Price, Verdict>> prices_;
+  std::map<std::pair<uint32_t, uint32_t>, Verdict> refused_;
+};
+
+}  // namespace gaf
