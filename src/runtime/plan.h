@@ -25,12 +25,21 @@ struct KernelStep {
   LoadedKernel kernel;
   std::vector<int> args;    // PlanBuffer of each kernel parameter
   std::vector<Expr> sizes;  // value of each size parameter
+  double us = 0;            // expected time on one thread, 0 = unknown: short kernels are not spread over threads
+  // (position of an `out` parameter, position of an `in` parameter): the kernel gives the right result if both have one
+  // address. Used when both are arena buffers and nobody reads the `in` one later.
+  std::vector<std::pair<int, int>> inplace;
 };
-struct HostStep {           // an extern op, or a host shape program: runs outside generated code
+// An extern op, or a host shape program: runs outside generated code. `run` gets views that are valid during the call; what
+// it returns may share their bytes. A result's dims that are symbols without a value so far take the size that came out.
+struct HostStep {
   std::string name;
   std::vector<int> args, results;                                             // PlanBuffers
   std::function<std::vector<Tensor>(std::span<const Tensor>)> run;
-  std::vector<std::tuple<int, int, int64_t>> binds;                           // (symbol, argument position, element): sets sizes
+  // (symbol, position, element): the symbol's value is that element of the argument tensor; positions from args.size() on
+  // mean results. Set after the step ran.
+  std::vector<std::tuple<int, int, int64_t>> binds;
+  bool fallback = true;     // an op without a kernel (counted in RunInfo); false: a shape program
 };
 struct PlanStep {
   std::optional<KernelStep> kernel;
@@ -41,7 +50,8 @@ struct RunPlan {
   std::vector<std::string> symbols;               // names of symbolic dims
   std::vector<PlanBuffer> buffers;
   std::vector<int> inputs, outputs;               // PlanBuffers
-  std::vector<PlanStep> steps;
+  std::vector<PlanStep> steps;                    // in order of execution
+  int64_t memory_limit = 0;                       // bytes for constants, arena, outputs and scratch; 0 = none. GAF6003
 };
 
 struct RunInfo {
@@ -49,13 +59,15 @@ struct RunInfo {
   int copies = 0, kernels = 0, fallbacks = 0;
 };
 
-// A plan ready to run; calls from several threads are serialised per executor only where they share the arena.
+// A plan ready to run, from any number of threads at once: each call has an arena and scratch memory of its own, kept for
+// the next call. A call with sizes that were seen lately plans and allocates nothing (if `out` brings the buffers).
 class Executor {
  public:
   Executor(RunPlan plan, int threads);            // threads 0: all that affinity and the container allow
   ~Executor();
-  // Inputs in order, dense row-major, checked by the caller for dtype; shapes are bound and checked here (UserError
-  // GAF3102, 3105). `out`: caller's buffers per output or null data; results are allocated where null.
+  // Inputs in order, dense row-major, checked by the caller for count and dtype; shapes are bound and checked here
+  // (UserError GAF3102, 3105). `out`: caller's buffers per output, may overlap inputs and each other; results are allocated
+  // where data is null, or all of them if `out` is empty.
   RunInfo run(std::span<const Tensor> inputs, std::vector<Tensor>& out);
   int64_t arena_bytes() const;                    // of the last run
   int allocations() const;                        // distinct intermediate buffers in the arena plan
@@ -69,5 +81,8 @@ class Executor {
 };
 
 int default_threads();
+
+// Called between steps of every run; what it throws ends the run (Ctrl-C in Python). Null: none.
+void set_interrupt_check(void (*check)());
 
 }  // namespace gaf

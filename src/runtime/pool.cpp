@@ -77,7 +77,7 @@ void Pool::after_fork_in_child() {
 
 void Pool::reserve(int threads) {
   threads = std::min(threads, kMaxThreads);
-  if (threads - 1 <= workers()) return;
+  if (threads - 1 <= workers() || refused_.load(std::memory_order_relaxed)) return;
   while (busy_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
   // Signals go to the program's own threads (Ctrl-C must interrupt the caller, not a worker).
   sigset_t all, old;
@@ -90,7 +90,8 @@ void Pool::reserve(int threads) {
         worker(slot);
       }).detach();
     } catch (const std::system_error&) {
-      break;  // no more threads to be had: work with those that started
+      refused_.store(true, std::memory_order_relaxed);  // work with those that started, and do not ask again
+      break;
     }
     workers_.store(slot, std::memory_order_release);
   }

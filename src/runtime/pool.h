@@ -55,6 +55,7 @@ class Pool {
   std::atomic<int> parked_{0};
   std::atomic<bool> busy_{false};                  // a caller owns the job slot
   std::atomic<int> workers_{0};
+  std::atomic<bool> refused_{false};               // the system has no more threads for us
   Job job_;
 };
 
