@@ -1,0 +1,39 @@
+// Steps over the two IRs: reading, writing and verifying graph text and kernel text.
+#include "base/error.h"
+#include "base/target.h"
+#include "ir/graph.h"
+#include "ir/kernel.h"
+#include "steps.h"
+
+namespace gaf::text {
+namespace {
+
+// print(parse(x)), and that the printed text reads back as itself.
+Result graph(const std::string& input, const Options&) {
+  Graph g = parse_graph(input);
+  std::string text = print_graph(g), again = print_graph(parse_graph(text));
+  Result r{{{"graph", text}}, {}};
+  for (const gaf::Problem& p : verify_graph(g)) r.problems.push_back({0, p.text});
+  if (again != text) r.problems.push_back({0, "printed graph reads back as\n" + again});
+  return r;
+}
+
+Result kernel(const std::string& input, const Options&) {
+  kir::Kernel k = kir::parse_kernel(input);
+  std::string text = kir::print_kernel(k), again = kir::print_kernel(kir::parse_kernel(text));
+  Result r{{{"kernel", text}}, {}};
+  if (again != text) r.problems.push_back({0, "printed kernel reads back as\n" + again});
+  return r;
+}
+
+Result strip(const std::string& input, const Options&) { return {{{"kernel", kir::print_kernel(kir::strip_names(kir::parse_kernel(input)))}}, {}}; }
+
+}  // namespace
+
+void add_steps_ir(Steps& steps) {
+  steps["graph"] = graph;
+  steps["kernel"] = kernel;
+  steps["strip-names"] = strip;
+}
+
+}  // namespace gaf::text
