@@ -107,6 +107,11 @@ std::optional<Verdict> refuse_space(Lowering& l, uint32_t anchor, const Space& s
   return std::nullopt;
 }
 
+void loop(Lowering& l, const std::string& stem, const Expr& n, const std::function<void(Expr)>& body) {
+  if (n.is(1)) return body(0);
+  l.b.loop(stem, 0, n, 1, kir::LoopKind::seq, body);
+}
+
 bool unit_inner(const Access& a) { return a.dims.empty() || a.dims.back().is(1) || a.strides.back().is(1); }
 
 namespace {
@@ -130,17 +135,21 @@ void store_all(Lowering& l, uint32_t anchor, const Space& space, const kir::Ref&
 
 void emit_space(Lowering& l, uint32_t anchor, const Space& space, const kir::Ref& acc, const std::vector<kir::Slice>& at,
                 int64_t rows, int64_t cols) {
-  if (!long_expression(l, anchor) || rows == 1) return store_all(l, anchor, space, acc, at, rows, cols);
   const kir::Slice& row = at[at.size() - 2];
+  // A ragged extent (an expression) leaves the tile full and cuts the stores; a smaller number narrows the tile.
+  int64_t r = row.n->is_num() ? row.n->num() : rows, c = at.back().n->is_num() ? at.back().n->num() : cols;
+  kir::Ref values = r == rows && c == cols ? acc : kir::Builder::part(acc, 0, r, 0, c);
+  rows = r, cols = c;
+  if (!long_expression(l, anchor) || rows == 1) return store_all(l, anchor, space, values, at, rows, cols);
   kir::Ref kept = l.b.tile("y", kir::type_of(l.b.k, acc), rows, cols, Mem::scratch);
-  l.b.copy(kept, acc);
+  l.b.copy(kept, values);
   // Several rows a step keep as many independent chains in flight as a row kernel has (`row_lanes`).
   int64_t step = std::max<int64_t>(1, l.target().row_lanes / cols);
   step = row.n->is_num() ? std::gcd(step, row.n->num()) : 1;
-  l.b.loop("r", 0, *row.n, step, kir::LoopKind::seq, [&](Expr r) {
+  l.b.loop("r", 0, *row.n, step, kir::LoopKind::seq, [&](Expr i) {
     std::vector<kir::Slice> here = at;
-    here[here.size() - 2] = {row.at + r * row.step, Expr(step), row.step};
-    store_all(l, anchor, space, kir::Builder::part(kept, r, step, 0, cols), here, step, cols);
+    here[here.size() - 2] = {row.at + i * row.step, Expr(step), row.step};
+    store_all(l, anchor, space, kir::Builder::part(kept, i, step, 0, cols), here, step, cols);
   });
 }
 

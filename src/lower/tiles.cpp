@@ -57,8 +57,19 @@ RegTile pick_tile(const Target& t, std::optional<int64_t> rows, std::optional<in
   return best;
 }
 
-int pick_rows(const Target& t, int64_t rows, int cols) {
-  return static_cast<int>(divisor_at_most(rows, max_tile_rows(t, std::max(1, cols / t.lanes))));
+RegTile pick_pixels(const Target& t, int64_t pixels, int64_t cols) {
+  RegTile best;
+  double least = 1e300;
+  for (int vecs : {t.tile_vecs, 4, 3, 2, 1}) {
+    int width = vecs * t.lanes;
+    double panels = std::ceil(static_cast<double>(cols) / width);
+    for (int r = static_cast<int>(std::min<int64_t>(max_tile_rows(t, vecs), pixels)); r >= 1; r--) {
+      int64_t tiles = (pixels + r - 1) / r;
+      double c = panels * static_cast<double>(tiles) * step_cycles(t, r, vecs) * (pixels % r ? 1.02 : 1);
+      if (c < least * 0.995) least = c, best = {r, width};
+    }
+  }
+  return best;
 }
 
 int64_t divisor_at_most(int64_t n, int64_t most) {
@@ -86,7 +97,7 @@ RowPlan plan_rows(const Expr& rows, int tile, int64_t block_rows, int64_t min_bl
     Expr first = full * tile, rest = rows - first;
     if (tile > 4) {
       Expr fours = floordiv(rest, 4);
-      p.runs.push_back({4, first, fours, std::max(1, (tile - 1) / 4), at});
+      p.runs.push_back({4, first, fours, std::max<int64_t>(1, (tile - 1) / 4), at});
       at += (tile - 1) / 4 * 4;
       first = first + fours * 4;
     }
