@@ -112,6 +112,18 @@ void loop(Lowering& l, const std::string& stem, const Expr& n, const std::functi
   l.b.loop(stem, 0, n, 1, kir::LoopKind::seq, body);
 }
 
+kir::Ref full_ref(Lowering& l, const Access& a, std::vector<kir::Slice> at) {
+  const kir::Buf& buf = l.b.k.bufs[static_cast<size_t>(a.buf)];
+  const std::vector<Expr> own = dense_strides(a.dims);
+  bool direct = a.offset.is(0) && a.dims == buf.shape;
+  std::vector<Expr> strides = a.strides;
+  for (size_t d = 0; d < a.dims.size(); d++) {
+    if (a.dims[d].is(1)) strides[d] = own[d];
+    direct = direct && strides[d] == own[d];
+  }
+  return kir::Builder::at(direct ? a.buf : l.view(a.buf, a.dims, strides, a.offset), std::move(at));
+}
+
 bool unit_inner(const Access& a) { return a.dims.empty() || a.dims.back().is(1) || a.strides.back().is(1); }
 
 namespace {

@@ -36,6 +36,9 @@ inline kir::Slice span_of(Expr at, Expr n, int64_t step = 1) { return {std::move
 Attempt emit_contraction(const Graph& fn, uint32_t node, const Target& t);
 // for i in 0..n, or just the body if it runs once.
 void loop(Lowering& l, const std::string& stem, const Expr& n, const std::function<void(Expr)>& body);
+// Rectangle of an access with all its dims, `at` one slice for each. Unlike Lowering::ref, dims of 1 keep their ranges, so
+// that a rectangle may leave them (`copy ... else`).
+kir::Ref full_ref(Lowering& l, const Access& a, std::vector<kir::Slice> at);
 // Unit stride in the last dim (or a last dim of one element).
 bool unit_inner(const Access& a);
 

@@ -266,16 +266,17 @@ class Contraction {
     return l_.pack_input(*constant_b_, p);
   }
 
-  std::vector<Slice> batch_slices(std::span<const Expr> at) const {
+  // Batch indices of an access; a dim that it has only once has index 0.
+  static std::vector<Slice> batch_slices(std::span<const Expr> at, const Access* a = nullptr) {
     std::vector<Slice> s;
-    for (const Expr& e : at) s.push_back(one(e));
+    for (size_t i = 0; i < at.size(); i++) s.push_back(one(a && a->dims[i].is(1) ? Expr(0) : at[i]));
     return s;
   }
   Ref a_ref(std::span<const Expr> batch, const Expr& row, const Expr& rows, const Expr& k, const Expr& ks) {
-    std::vector<Slice> at = batch_slices(batch);
+    std::vector<Slice> at = batch_slices(batch, &a_);
     at.push_back(span_of(row, rows));
     at.push_back(span_of(k, ks));
-    return l_.ref(a_, at);
+    return full_ref(l_, a_, at);
   }
   Ref b_ref(std::span<const Expr> batch, const Expr& panel, const Expr& k, const Expr& ks, const Expr& cols) {
     std::vector<Slice> at;
@@ -286,10 +287,10 @@ class Contraction {
       at.insert(at.end(), {one(panel), span_of(k, ks), span_of(0, tile_.cols)});
       return Builder::at(packed_, at);
     }
-    at = batch_slices(batch);
+    at = batch_slices(batch, &b_);
     at.push_back(span_of(k, ks));
     at.push_back(span_of(panel * tile_.cols, cols));
-    return l_.ref(b_, at);
+    return full_ref(l_, b_, at);
   }
   Expr columns(const Expr& panel) const {
     if (n_.is_num() && n_.num() % tile_.cols == 0) return tile_.cols;
@@ -330,10 +331,10 @@ class Contraction {
     Ref tile = l_.b.tile("a", DType::f32, rows_.capacity, kc_, Mem::scratch);
     Access turned = *swap_last(a_);
     each_tile(block, [&](const RowRun& run, Expr u, Expr row) {
-      std::vector<Slice> at = batch_slices(batch);
+      std::vector<Slice> at = batch_slices(batch, &a_);
       at.push_back(span_of(k, ks));
       at.push_back(span_of(row, run.rows));
-      Ref src = l_.ref(turned, at);
+      Ref src = full_ref(l_, turned, at);
       src.transposed = true;
       l_.b.copy(Builder::part(tile, u * run.rows + run.offset, run.rows, 0, ks), src);
     });
@@ -377,18 +378,18 @@ class Contraction {
   // A panel of B in scratch, zero behind the last column.
   Ref copy_panel(std::span<const Expr> batch, const Expr& p, const Expr& k, const Expr& ks) {
     Ref tile = l_.b.tile("b", DType::f32, kc_, tile_.cols, Mem::scratch);
-    std::vector<Slice> at = batch_slices(batch);
+    std::vector<Slice> at = batch_slices(batch, &b_);
     Slice rows = span_of(k, ks), cols = span_of(p * tile_.cols, tile_.cols);
     std::optional<double> pad;
     if (!columns(p).is(tile_.cols)) pad = 0.0;
     Ref dst = Builder::part(tile, 0, ks, 0, tile_.cols);
     if (!copy_b_transposed_) {
       at.insert(at.end(), {rows, cols});
-      l_.b.copy(dst, l_.ref(b_, at), pad);
+      l_.b.copy(dst, full_ref(l_, b_, at), pad);
       return tile;
     }
     at.insert(at.end(), {cols, rows});
-    Ref src = l_.ref(*swap_last(b_), at);
+    Ref src = full_ref(l_, *swap_last(b_), at);
     src.transposed = true;
     l_.b.copy(dst, src, pad);
     return tile;

@@ -8,7 +8,7 @@
 
 #include "lower/anchor.h"
 #include "lower/tiles.h"
-#include "lower/window.h"
+#include "lower/window3.h"
 
 namespace gaf {
 namespace {
@@ -27,7 +27,7 @@ class Convolution {
 
   Attempt run() {
     const Node& n = node();
-    std::optional<Window> w = window_of(l_.fn(), n);
+    std::optional<Window3> w = window3_of(l_.fn(), n);
     if (!w) return refuse("backend-limit", "has padding or a kernel only known at run time");
     w_ = *w;
     if (Verdict v = check_operands(l_, anchor_); !v.ok) return v;
@@ -53,7 +53,7 @@ class Convolution {
   const Target& t_;
   Lowering l_;
   uint32_t anchor_;
-  Window w_;
+  Window3 w_;
   Space space_;
   Access x_;                          // [N, D, H, W, C]
   int64_t groups_ = 1, in_ = 1, out_ = 1;  // channels of a group
@@ -171,7 +171,7 @@ class Convolution {
       l_.b.loop("y", 0, height, 1, kir::LoopKind::seq, [&](Expr y) {
         std::vector<Slice> at{one(u.n), one(w_.first(0, u.d) + kd * w_.dilation[0]), one(w_.first(1, u.h) + y),
                               span_of(w_.first(2, u.w), width), span_of(u.group * in_, in_)};
-        l_.b.copy(Builder::part(u.patch, (kd * height + y) * width, width, 0, in_), l_.ref(x_, at), 0.0);
+        l_.b.copy(Builder::part(u.patch, (kd * height + y) * width, width, 0, in_), full_ref(l_, x_, at), 0.0);
       });
     });
   }
@@ -195,7 +195,7 @@ class Convolution {
                                   span_of(w_.first(2, u.w + col) + kw * w_.dilation[2], tile_.rows, w_.stride[2]),
                                   span_of(u.group * in_, in_)};
             at.insert(at.begin(), one(u.n));
-            a = l_.ref(x_, at);
+            a = full_ref(l_, x_, at);
           }
           b.mma(acc, a, weights(panel, kd, kh, kw, span_of(0, in_)), ahead(panel, h, w, kd, kh, kw));
         });
@@ -236,7 +236,7 @@ Attempt lower_conv(const Graph& fn, const Target& t) {
     return refuse("compute-compute", "and another contraction are in one kernel");
   if (n.op != "Conv") return refuse("not-fusable-op", "has no kernel");
   if (attr_str(n, "layout", "NCHW") != "NHWC") return refuse("layout", "is not channels-last");
-  std::optional<Window> w = window_of(fn, n);
+  std::optional<Window3> w = window3_of(fn, n);
   const Node& weights = fn.node(n.args[1]);
   bool constant = weights.op == "input" && attr_int(weights, "const", 0);
   if (w && w->pointwise() && attr_int(n, "group", 1) == 1 && constant) return emit_contraction(fn, nodes[0], t);

@@ -5,10 +5,11 @@
 #include <optional>
 
 #include "lower/lowering.h"
+#include "ops/window.h"
 
 namespace gaf {
 
-struct Window {
+struct Window3 {
   std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, before{0, 0, 0}, after{0, 0, 0};
   std::array<Expr, 3> in{1, 1, 1}, out{1, 1, 1};
   size_t dims = 2;               // spatial dims of the node
@@ -23,12 +24,12 @@ struct Window {
   int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
 };
 
-// Nothing if the node has no such window: padding that is only known at run time, or more than three spatial dims.
-std::optional<Window> window_of(const Graph& g, const Node& n);
+// Nothing if the node has no such window: padding that is only known at run time, or other than 1 to 3 spatial dims.
+std::optional<Window3> window3_of(const Graph& g, const Node& n);
 
 // Data dims as [N, D, H, W, C] (channels last) or [N, C, D, H, W].
-Dims five(const Dims& dims, const Window& w);
+Dims five(const Dims& dims, const Window3& w);
 // The space of the node's result with those five dims.
-Space five_space(const Dims& result, const Window& w);
+Space five_space(const Dims& result, const Window3& w);
 
 }  // namespace gaf
