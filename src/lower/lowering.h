@@ -143,6 +143,9 @@ class TileBody {
   kir::Ref tile(Value v);                       // forced into a register tile, with all rows and columns
   void store(Value v, kir::Ref dst);            // writes v to a rectangle in memory
   void store_output(size_t output);             // writes the function's output at `at`
+  // The same body at another rectangle, with what is bound and hoisted (and nothing emitted since).
+  TileBody moved(std::vector<kir::Slice> at, int64_t rows, int64_t cols) const;
+  std::vector<Access> leaf_accesses() const;    // of all leaves that `refuse` met
   bool ragged() const { return ragged_rows_ || ragged_cols_; }
   kir::Ref cut(const kir::Ref& tile) const;     // the part of a full tile within the extents of `at`
 
@@ -180,13 +183,14 @@ class TileBody {
   void hoist(TileBody& outer, Value v, const Path* p);
   bool varies(Value v, const Path* p, const TileBody& outer);
   bool varies(const Access& a, const std::vector<bool>& dims) const;
+  void set_rectangle(std::vector<kir::Slice> at, int64_t rows, int64_t cols);
   std::vector<bool> ranged() const;             // dims of `at` with a range
   std::vector<bool> inner_dims(const TileBody& outer) const;
   const Access* leaf(Value v, const Path* p);   // its access at the rectangle's dims, if v lies in memory
 
   Lowering& l_;
   std::vector<kir::Slice> at_;
-  int64_t rows_, cols_;
+  int64_t rows_ = 1, cols_ = 1;
   const Space* space_;
   int col_dim_ = -1;                            // the last ranged dim of `at`
   Expr n_rows_ = 1, n_cols_ = 1;                // extents of `at`

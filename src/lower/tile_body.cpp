@@ -7,13 +7,34 @@ namespace gaf {
 using kir::S;
 
 TileBody::TileBody(Lowering& l, std::vector<kir::Slice> at, int64_t rows, int64_t cols, const Space* space)
-    : l_(l), at_(std::move(at)), rows_(rows), cols_(cols), space_(space) {
+    : l_(l), space_(space) {
+  set_rectangle(std::move(at), rows, cols);
+}
+
+void TileBody::set_rectangle(std::vector<kir::Slice> at, int64_t rows, int64_t cols) {
+  at_ = std::move(at);
+  rows_ = rows, cols_ = cols;
+  col_dim_ = -1;
+  n_rows_ = n_cols_ = 1;
   for (size_t i = 0; i < at_.size(); i++)
     if (at_[i].n) col_dim_ = static_cast<int>(i);
   for (size_t i = 0; i < at_.size(); i++)
     if (at_[i].n) (static_cast<int>(i) == col_dim_ ? n_cols_ : n_rows_) *= *at_[i].n;
   ragged_rows_ = !n_rows_.is(rows_);
   ragged_cols_ = !n_cols_.is(cols_);
+}
+
+TileBody TileBody::moved(std::vector<kir::Slice> at, int64_t rows, int64_t cols) const {
+  TileBody out = *this;
+  out.set_rectangle(std::move(at), rows, cols);
+  return out;
+}
+
+std::vector<Access> TileBody::leaf_accesses() const {
+  std::vector<Access> out;
+  for (const auto& [key, a] : leaves_)
+    if (a) out.push_back(*a);
+  return out;
 }
 
 // ---- values ----
