@@ -17,7 +17,8 @@ namespace gaf {
 struct Model {
   std::string name;                        // file name, or "model"
   Graph graph;                             // read and typed (infer), operands canonical; node names are the file's
-  std::shared_ptr<const std::string> onnx; // original bytes; null for graph text
+  std::string path;                        // of the file; empty if it came as bytes
+  std::shared_ptr<const std::string> onnx; // the bytes, if it came so
   std::string folder;                      // of external data
   std::vector<std::string> warnings;
 };
@@ -41,7 +42,7 @@ struct Planned {
 Planned plan_model(const Model& m, const Settings& s);
 
 std::string fused_onnx(const Planned& p);                                        // CONTRACT 1.4
-void save_model(const Planned& p, const std::string& path);                      // .onnx, .gaf
+std::vector<std::string> save_model(const Planned& p, const std::string& path);  // .onnx, .gaf; warnings
 
 struct Stats {
   int kernels = 0, compiled = 0, cache_hits = 0, allocations = 0, externs = 0;
@@ -51,7 +52,7 @@ struct Stats {
 // Ready to run. Thread-safe.
 class CompiledModel {
  public:
-  CompiledModel(Planned p, const Settings& s);
+  CompiledModel(const Model& m, const Settings& s);
   ~CompiledModel();
   const Planned& planned() const;
   const Report& report() const;                                                 // with compile times and cache hits filled in
@@ -60,7 +61,7 @@ class CompiledModel {
   // Inputs in order; dtype and rank are checked here (GAF3102, 3107). `out`: caller's buffers or empty tensors.
   RunInfo run(std::span<const Tensor> inputs, std::vector<Tensor>& out);
   Stats stats() const;
-  std::vector<std::pair<std::string, std::string>> sources() const;             // kernel name -> kernel IR text
+  const std::vector<std::pair<std::string, std::string>>& sources() const;      // kernel name -> kernel IR text
   std::vector<std::pair<std::string, double>> profile(std::span<const Tensor> inputs);
 
  private:

@@ -125,7 +125,7 @@ std::optional<Value> sink(Rebuild& b, const Node& n) {
 
 }  // namespace
 
-Graph channels_last(const Graph& from, RewriteLog& log) {
+Graph channels_last(const Graph& from, RewriteLog& log, Simplify what) {
   bool any = false;
   Graph g = rewrite(from, log, [&](Rebuild& b, const Node& n) {
     std::optional<Value> v = wrap(b, n);
@@ -141,7 +141,7 @@ Graph channels_last(const Graph& from, RewriteLog& log) {
       return v;
     });
     RewriteLog quiet;
-    g = simplify(fold_constants(drop_dead(g, quiet), quiet), log);
+    g = simplify(fold_constants(drop_dead(g, quiet), quiet), log, what);
     if (!changed) break;
   }
   return g;

@@ -23,13 +23,15 @@ Graph fold_constants(const Graph& g, RewriteLog& log, int64_t cap_bytes = int64_
 // Equal nodes become one; nodes that nothing reads go.
 Graph merge_equal(const Graph& g, RewriteLog& log);
 Graph drop_dead(const Graph& g, RewriteLog& log);
-// Rules that make the graph smaller without changing what it computes (rules.cpp lists them).
-Graph simplify(const Graph& g, RewriteLog& log);
+// Rules that make the graph smaller without changing what it computes (simplify.cpp lists them). `views`: only those on
+// reshapes and transposes, which fusion level 0 keeps too.
+enum class Simplify : uint8_t { views, all };
+Graph simplify(const Graph& g, RewriteLog& log, Simplify what = Simplify::all);
 // Decomposed LayerNorm, GELU, softmax, hard-swish, SiLU, RMSNorm, one-hot look-ups become the op they spell out.
 Graph recognise_composites(const Graph& g, RewriteLog& log);
 // BatchNormalization into scale and shift, and scale and shift into the weights of the convolution before them.
 Graph fold_affine(const Graph& g, RewriteLog& log);
 // Convolutions and pools compute on [N, spatial, C]; transposes stand around them and cancel where they meet.
-Graph channels_last(const Graph& g, RewriteLog& log);
+Graph channels_last(const Graph& g, RewriteLog& log, Simplify what = Simplify::all);
 
 }  // namespace gaf

@@ -202,36 +202,38 @@ Result two_pass_variance(Rebuild& b, const Node& n) {
 
 struct NamedRule {
   std::string_view name;
+  bool view;  // on reshapes and transposes alone
   Result (*apply)(Rebuild&, const Node&);
 };
 constexpr NamedRule kRules[] = {
-    {"no-op-view", no_op_view},
-    {"reshape-reshape", reshape_of_reshape},
-    {"transpose-transpose", transpose_rules},
-    {"concat-one", concat_of_one},
-    {"keep-reduced-dims", keep_reduced_dims},
-    {"expand-pointwise", expand_before_pointwise},
-    {"neutral-operand", neutral_operand},
-    {"small-powers", small_powers},
-    {"sum-over-count", sum_over_count},
-    {"two-pass-variance", two_pass_variance},
+    {"no-op-view", true, no_op_view},
+    {"reshape-reshape", true, reshape_of_reshape},
+    {"transpose-transpose", true, transpose_rules},
+    {"concat-one", false, concat_of_one},
+    {"keep-reduced-dims", false, keep_reduced_dims},
+    {"expand-pointwise", false, expand_before_pointwise},
+    {"neutral-operand", false, neutral_operand},
+    {"small-powers", false, small_powers},
+    {"sum-over-count", false, sum_over_count},
+    {"two-pass-variance", false, two_pass_variance},
 };
 
 }  // namespace
 
-Graph simplify(const Graph& from, RewriteLog& log) {
+Graph simplify(const Graph& from, RewriteLog& log, Simplify what) {
   Graph g = from;
   for (int round = 0; round < 8; round++) {
     bool changed = false;
     g = rewrite(g, log, [&](Rebuild& b, const Node& n) -> Result {
       for (const NamedRule& r : kRules)
-        if (Result v = r.apply(b, n)) {
+        if (what == Simplify::views && !r.view) continue;
+        else if (Result v = r.apply(b, n)) {
           changed = true;
           return v;
         }
       return {};
     });
-    g = merge_equal(g, log);
+    g = what == Simplify::all ? merge_equal(g, log) : drop_dead(g, log);
     if (!changed) break;
   }
   return g;
