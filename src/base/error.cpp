@@ -19,7 +19,11 @@ std::string line(const ErrorInfo& e) {
 }
 std::string lines(const std::vector<ErrorInfo>& all) {
   std::string s;
-  for (const ErrorInfo& e : all) s += (s.empty() ? "" : "\n") + line(e) + (e.remedy.empty() ? "" : "\n    remedy: " + e.remedy);
+  for (const ErrorInfo& e : all) {
+    if (!s.empty()) s += '\n';
+    s += line(e);
+    if (!e.remedy.empty()) s.append("\n    remedy: ").append(e.remedy);
+  }
   return s;
 }
 }  // namespace

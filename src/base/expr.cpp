@@ -29,7 +29,7 @@ int64_t clamp(__int128 v) { return static_cast<int64_t>(std::clamp<__int128>(v, 
 struct ExprBuild {
   struct Less {
     bool operator()(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
-      if (a.size() != b.size()) return a.size() > b.size() || false;  // longer products first, the constant last
+      if (a.size() != b.size()) return a.size() > b.size();  // longer products first, the constant last
       for (size_t i = 0; i < a.size(); i++)
         if (int c = Expr::compare(a[i], b[i])) return c < 0;
       return false;
@@ -225,11 +225,17 @@ Expr floordiv(const Expr& a, const Expr& b) {
     }
     int64_t c = 0;  // (x/d + c)/b = (x + c*d)/(b*d)
     const Expr* atom = nullptr;
+    int terms = 0;
     for (const auto& [atoms, coef] : r) {
-      if (atoms.empty()) c = coef;
-      else if (coef == 1 && atoms.size() == 1 && r.size() <= 2 && atoms[0].op() == ExprOp::div && atoms[0].args()[1].is_num()) atom = &atoms[0];
+      if (coef == 0) continue;
+      if (atoms.empty()) {
+        c = coef;
+        continue;
+      }
+      terms++;
+      if (coef == 1 && atoms.size() == 1 && atoms[0].op() == ExprOp::div && atoms[0].args()[1].is_num()) atom = &atoms[0];
     }
-    if (atom) {
+    if (atom && terms == 1) {
       int64_t d = atom->args()[1].num();
       if (d > 0) return whole + floordiv(atom->args()[0] + Expr(c * d), d * b.num());
     }
