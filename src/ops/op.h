@@ -33,7 +33,8 @@ struct InferContext {
   std::span<const std::optional<std::vector<Expr>>> known;  // per operand
   std::vector<Sym>& syms;                                   // an op may add a symbol for a size only known at run time
   int opset;
-  std::vector<Type> types;                                  // out: one per result
+  std::span<const Tensor* const> constants;                 // per operand: its value where it is a constant, else null
+  std::vector<Type> types;                                  // out: one per result; `node.types` tells how many are wanted
   std::vector<std::optional<std::vector<Expr>>> results;    // out: known values of results, where they are known
 
   bool has_arg(size_t i) const { return i < node.args.size() && node.args[i] != kNoValue; }
@@ -49,6 +50,7 @@ struct EvalContext {
   std::span<const Type> types;          // result types as inferred; dims may be symbolic
   std::vector<Tensor> results;          // out
   int opset = 17;
+  std::vector<int64_t> syms = {};       // values of the graph's symbols, INT64_MIN where not known; for regions
 };
 
 struct OpRow {

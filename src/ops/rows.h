@@ -1,0 +1,24 @@
+// The families of the op table, one function a file of rows; table.cpp joins them. A new family is one line here and one
+// in table.cpp. Only files of this folder include this.
+#pragma once
+#include <span>
+
+#include "ops/op.h"
+
+namespace gaf {
+
+std::span<const OpRow> pointwise_rows();    // arithmetic, one element at a time
+std::span<const OpRow> logic_rows();        // comparisons, boolean and bit operations, Where
+std::span<const OpRow> activation_rows();   // Relu and its kin
+std::span<const OpRow> convert_rows();      // Cast and what goes with it
+std::span<const OpRow> reduction_rows();    // Reduce*, and their composites
+std::span<const OpRow> softmax_rows();      // Softmax LogSoftmax Hardmax and the losses
+std::span<const OpRow> norm_rows();         // normalisations
+std::span<const OpRow> contraction_rows();  // MatMul, Gemm
+std::span<const OpRow> conv_rows();         // Conv, ConvTranspose
+std::span<const OpRow> pool_rows();         // windows and global pools
+std::span<const OpRow> shape_rows();        // views, Shape, Range: sizes as values
+std::span<const OpRow> move_rows();         // Concat Split Pad Tile ...
+std::span<const OpRow> index_rows();        // Gather and Scatter families, TopK, NonZero ...
+
+}  // namespace gaf
