@@ -95,7 +95,7 @@ Lowering::Lowering(const Graph& fn, const Target& t) : fn_(expand_composites(fn)
     param_[id] = {KernelArg::output, static_cast<uint32_t>(o)};
     output_buf_.push_back(id);
     Access a = dense(id, type.dims);
-    while (!access(v) && is_one_to_one_view(fn_.node(v)) && !access(fn_.node(v).args[0])) {  // undo the views at the end
+    while (!access(v) && is_one_to_one_view(fn_.node(v))) {  // undo the views at the end
       const Node& n = fn_.node(v);
       const Dims& from = fn_.type(n.args[0]).dims;
       std::optional<Access> back;

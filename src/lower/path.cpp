@@ -139,14 +139,10 @@ std::optional<Access> pad_piece(const Node& n, const Access& a, int piece, const
       if (!out->window.empty()) out->window[d] = {0, total};
       if (!out->indirect.empty()) return {};
     } else if (mode == "reflect") {
-      // before: result i reads before - i; behind: it reads 2*(size - 1) + before - i
-      if (!out->indirect.empty()) return {};
-      if (!out->window.empty() && !(out->window[d].start.is(0) && out->window[d].extent == size)) return {};
-      const Expr mirror = side == 1 ? before[d] : 2 * (size - 1) + before[d];
-      out->offset += mirror * out->strides[d];
-      out->strides[d] = -out->strides[d];
-      out->dims[d] = total;
-      if (!out->window.empty()) out->window[d] = {0, total};
+      // before: result i reads element before - i; behind: the first one there reads size - 2, and so on down
+      const Expr n = side == 1 ? before[d] : total - size - before[d];
+      out = slice(*out, d, side == 1 ? before[d] : size - 2, -1, n);
+      if (out) out = windowed(*out, d, side == 1 ? Expr(0) : before[d] + size, total);
     } else if (mode == "wrap") {
       out = windowed(*out, d, side == 1 ? before[d] - size : before[d] + size, total);
     } else {

@@ -1,0 +1,189 @@
+// Pointwise and data-movement kernels against the reference: broadcasts, views, dtypes, tails, pieces, gathers.
+#include "check_kernel.h"
+
+namespace gaf {
+namespace {
+
+void check(const std::string& text, std::vector<std::vector<int64_t>> sizes = {{}}, std::vector<Tensor> inputs = {}) {
+  expect_kernel(lower_pointwise, text, std::move(sizes), "pointwise", std::move(inputs));
+}
+void check_copy(const std::string& text, std::vector<std::vector<int64_t>> sizes = {{}}, std::vector<Tensor> inputs = {}) {
+  expect_kernel(lower_move, text, std::move(sizes), "copy", std::move(inputs));
+}
+
+Tensor ints(DType t, std::vector<int64_t> dims, std::vector<int64_t> values) {
+  Tensor x = Tensor::make(t, std::move(dims));
+  for (int64_t i = 0; i < x.numel(); i++) x.set_int(i, values[static_cast<size_t>(i)]);
+  return x;
+}
+Tensor floats(std::vector<int64_t> dims, unsigned seed = 3) {
+  std::mt19937 g(seed);
+  return random_tensor(DType::f32, std::move(dims), g);
+}
+
+TEST(Pointwise, FlatSizes) {
+  for (int n : {1, 5, 63, 64, 65, 96, 100, 1000, 9000, 20000})
+    check("graph @k(%0: f32[" + std::to_string(n) + "], %1: f32[" + std::to_string(n) + "]) -> (%3) {\n  %2 = Add(%0, %1) : f32[" +
+          std::to_string(n) + "]\n  %3 = Relu(%2) : f32[" + std::to_string(n) + "]\n}\n");
+}
+
+TEST(Pointwise, BiasGelu) {
+  check(R"(graph @k(%0: f32[3,5,48], %1: f32[48]) -> (%3) {
+  %2 = Add(%0, %1) : f32[3,5,48]
+  %3 = Gelu(%2) : f32[3,5,48]
+}
+)");
+}
+
+TEST(Pointwise, ChannelScaleAndTwoOutputs) {
+  check(R"(graph @k(%0: f32[2,3,4,7], %1: f32[3,1,1], %2: f32[3,1,1]) -> (%3, %5) {
+  %3 = Mul(%0, %1) : f32[2,3,4,7]
+  %4 = Add(%3, %2) : f32[2,3,4,7]
+  %5 = Sigmoid(%4) : f32[2,3,4,7]
+}
+)");
+}
+
+TEST(Pointwise, ScalarsAndConstants) {
+  check(R"(graph @k(%0: f32[4,9], %1: f32[], %2: f32[1]) -> (%6) {
+  %3 = constant {value=[0.5]} : f32[]
+  %4 = Mul(%0, %1) : f32[4,9]
+  %5 = Sub(%4, %3) : f32[4,9]
+  %6 = Div(%5, %2) : f32[4,9]
+}
+)");
+}
+
+TEST(Pointwise, SymbolicSizes) {
+  const std::string text = R"(graph @k(size batch, size seq, %0: f32[batch,seq,24], %1: f32[24], %2: f32[batch,1,24]) -> (%4) {
+  %3 = Add(%0, %1) : f32[batch,seq,24]
+  %4 = Mul(%3, %2) : f32[batch,seq,24]
+}
+)";
+  check(text, {{1, 1}, {2, 3}, {3, 70}});
+  check(R"(graph @k(size n, %0: f32[n], %1: f32[n]) -> (%2) {
+  %2 = Mul(%0, %1) : f32[n]
+}
+)", {{1}, {63}, {64}, {130}, {9000}});
+  check(R"(graph @k(size n, size m, %0: f32[n,m], %1: f32[m]) -> (%2) {
+  %2 = Mul(%0, %1) : f32[n,m]
+}
+)", {{1, 1}, {5, 63}, {3, 64}, {2, 200}});
+}
+
+TEST(Pointwise, TransposedOperandAndResult) {
+  check(R"(graph @k(%0: f32[5,20], %1: f32[20,5]) -> (%3) {
+  %2 = Transpose(%1) {perm=[1,0]} : f32[5,20]
+  %3 = Add(%0, %2) : f32[5,20]
+}
+)");
+  check(R"(graph @k(%0: f32[2,6,4,8], %1: f32[8]) -> (%4) {
+  %2 = Add(%0, %1) : f32[2,6,4,8]
+  %3 = Transpose(%2) {perm=[0,2,1,3]} : f32[2,4,6,8]
+  %4 = Reshape(%3) {shape=[2,4,48]} : f32[2,4,48]
+}
+)");
+  check(R"(graph @k(%0: f32[2,33,50]) -> (%1) {
+  %1 = Transpose(%0) {perm=[0,2,1]} : f32[2,50,33]
+}
+)");
+}
+
+TEST(Pointwise, ViewsInside) {
+  check(R"(graph @k(%0: f32[4,6], %1: f32[24], %2: f32[2,2,6]) -> (%6) {
+  %3 = Exp(%0) : f32[4,6]
+  %4 = Reshape(%3) {shape=[24]} : f32[24]
+  %5 = Add(%4, %1) : f32[24]
+  %6 = Reshape(%5) {shape=[2,2,6]} : f32[2,2,6]
+}
+)");
+}
+
+TEST(Pointwise, HalfAndIntegers) {
+  check(R"(graph @k(%0: f16[3,40], %1: f16[40]) -> (%3) {
+  %2 = Add(%0, %1) : f16[3,40]
+  %3 = Relu(%2) : f16[3,40]
+}
+)", {{}}, {});
+  check(R"(graph @k(%0: i64[3,40], %1: i64[40]) -> (%3, %4) {
+  %2 = Equal(%0, %1) : b1[3,40]
+  %3 = Cast(%2) {to="f32"} : f32[3,40]
+  %4 = Add(%0, %1) : i64[3,40]
+}
+)");
+  check(R"(graph @k(%0: f32[3,40], %1: f32[40]) -> (%4) {
+  %2 = Less(%0, %1) : b1[3,40]
+  %3 = Neg(%1) : f32[40]
+  %4 = Where(%2, %0, %3) : f32[3,40]
+}
+)");
+}
+
+TEST(Pointwise, Slices) {
+  check(R"(graph @k(%0: f32[6,10]) -> (%3) {
+  %1 = Slice(%0) {axes=[1],ends=[8],starts=[2],steps=[2]} : f32[6,3]
+  %2 = Slice(%0) {axes=[1],ends=[-100],starts=[-1],steps=[-4]} : f32[6,3]
+  %3 = Add(%1, %2) : f32[6,3]
+}
+)");
+}
+
+TEST(Copy, Concat) {
+  check_copy(R"(graph @k(%0: f32[3,5], %1: f32[3,70], %2: f32[75]) -> (%5) {
+  %3 = Concat(%0, %1) {axis=1} : f32[3,75]
+  %4 = Add(%3, %2) : f32[3,75]
+  %5 = Relu(%4) : f32[3,75]
+}
+)");
+  check_copy(R"(graph @k(size n, size m, %0: f32[n,5], %1: f32[m,5]) -> (%3) {
+  %2 = Exp(%0) : f32[n,5]
+  %3 = Concat(%2, %1) {axis=0} : f32[n + m,5]
+}
+)", {{1, 2}, {4, 3}});
+}
+
+TEST(Copy, Split) {
+  check_copy(R"(graph @k(%0: f32[3,30]) -> (%4) {
+  %1, %2, %3 = Split(%0) {axis=1} : f32[3,10], f32[3,10], f32[3,10]
+  %4 = Mul(%1, %3) : f32[3,10]
+}
+)");
+}
+
+TEST(Copy, Pads) {
+  for (const char* mode : {"constant", "reflect", "edge", "wrap"})
+    check_copy(std::string("graph @k(%0: f32[3,7]) -> (%1) {\n  %1 = Pad(%0) {mode=\"") + mode + "\",pads=[1,3,0,2]} : f32[4,12]\n}\n");
+}
+
+TEST(Copy, Tile) {
+  check_copy(R"(graph @k(%0: f32[1,7]) -> (%1) {
+  %1 = Tile(%0) {repeats=[3,1]} : f32[3,7]
+}
+)");
+}
+
+TEST(Copy, GatherRows) {
+  check_copy(R"(graph @k(size n, %0: f32[9,40] const, %1: i64[n], %2: f32[40]) -> (%4) {
+  %3 = Gather(%0, %1) {axis=0} : f32[n,40]
+  %4 = Add(%3, %2) : f32[n,40]
+}
+)", {{4}}, {floats({9, 40}), ints(DType::i64, {4}, {0, 8, -1, 3}), floats({40})});
+}
+
+TEST(Copy, GatherColumns) {
+  check_copy(R"(graph @k(%0: f32[4,9], %1: i64[5]) -> (%2) {
+  %2 = Gather(%0, %1) {axis=1} : f32[4,5]
+}
+)", {{}}, {floats({4, 9}), ints(DType::i64, {5}, {0, 8, -1, 3, -9})});
+  check_copy(R"(graph @k(%0: f32[4,9], %1: i32[4,3]) -> (%2) {
+  %2 = GatherElements(%0, %1) {axis=1} : f32[4,3]
+}
+)", {{}}, {floats({4, 9}), ints(DType::i32, {4, 3}, {0, 8, -1, 3, -9, 1, 1, 1, 2, 5, 6, 7})});
+  check_copy(R"(graph @k(%0: f32[4,9,6], %1: i64[3,2]) -> (%2) {
+  %2 = GatherND(%0, %1) : f32[3,6]
+}
+)", {{}}, {floats({4, 9, 6}), ints(DType::i64, {3, 2}, {0, 8, -1, 3, 2, 2})});
+}
+
+}  // namespace
+}  // namespace gaf
