@@ -21,7 +21,7 @@ inline Target test_target() {
              {Mem::gm, Mem::gm, Pipe::v, 16},       {Mem::scratch, Mem::scratch, Pipe::v, 16}, {Mem::reg, Mem::reg, Pipe::v, 64}};
   t.map_dst = Mem::reg;
   t.map_src = {Mem::reg, Mem::scratch, Mem::gm};
-  t.mma = {{Mem::gm, Mem::scratch}, {Mem::gm, Mem::scratch}, Mem::reg, 6, 1, 16, 32};
+  t.mma = {{Mem::gm, Mem::scratch}, {Mem::gm, Mem::scratch}, Mem::reg, 8, 1, 16, 32};
   return t;
 }
 
