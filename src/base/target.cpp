@@ -3,11 +3,9 @@
 #include "base/target.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 
@@ -93,17 +91,6 @@ int64_t cache_bytes(int level) {
   return 0;
 }
 
-// CPUs that the container's quota pays for (cgroup v2 or v1), rounded up; a large number without one.
-int quota_cores() {
-  long long quota = -1, period = 0;
-  std::string v2 = first_line("/sys/fs/cgroup/cpu.max");  // "max 100000" or "150000 100000"
-  if (std::sscanf(v2.c_str(), "%lld %lld", &quota, &period) != 2) {
-    quota = std::atoll(first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").c_str());
-    period = std::atoll(first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us").c_str());
-  }
-  return quota > 0 && period > 0 ? static_cast<int>((quota + period - 1) / period) : 1 << 20;
-}
-
 // The best shipped level that this machine runs, with its own cores, caches and clock put in. Bandwidths stay the shipped
 // ones until they are calibrated: measuring here would make plans differ from run to run.
 Target probe_host() {
@@ -164,11 +151,5 @@ Target load_target(std::string_view name_or_path) {
 }
 
 bool host_runs(const Target& t) { return t.kind == "cpu" && host_has(t.isa); }
-
-int host_cores() {
-  cpu_set_t set;
-  int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  return std::max(1, std::min(n, quota_cores()));
-}
 
 }  // namespace gaf

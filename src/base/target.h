@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cpus.h"
 #include "base/dtype.h"
 
 namespace gaf {
@@ -65,7 +66,5 @@ Target load_target(std::string_view name_or_path);
 std::vector<std::string> shipped_targets();
 // Does this machine run code for the target? (cpu kind and the instruction set present)
 bool host_runs(const Target& t);
-// CPUs that this process may use: affinity mask and the container's CPU quota.
-int host_cores();
 
 }  // namespace gaf

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <mutex>
 
+#include "base/cpus.h"
 #include "base/error.h"
 #include "runtime/binding.h"
 #include "runtime/memory.h"
@@ -383,6 +384,8 @@ std::vector<double> Executor::profile(std::span<const Tensor> inputs) {
   state_->run(inputs, out, us.data());
   return us;
 }
+
+int default_threads() { return std::min(host_cores(), Pool::kMaxThreads); }
 
 void set_interrupt_check(void (*check)()) { g_interrupt.store(check, std::memory_order_relaxed); }
 

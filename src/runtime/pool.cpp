@@ -10,6 +10,8 @@
 #include <system_error>
 #include <thread>
 
+#include "base/cpus.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -45,7 +47,7 @@ int threads_of(uint64_t state) { return static_cast<int>(state >> kThreadsShift 
 // moving them can only hurt. With fewer threads, or a quota, the system knows better.
 void pin(int slot, int threads) {
   cpu_set_t mask;
-  if (sched_getaffinity(0, sizeof mask, &mask) != 0 || CPU_COUNT(&mask) != threads || default_threads() != threads) return;
+  if (sched_getaffinity(0, sizeof mask, &mask) != 0 || CPU_COUNT(&mask) != threads || host_cores() != threads) return;
   for (int cpu = 0, i = 0; cpu < CPU_SETSIZE; cpu++) {
     if (!CPU_ISSET(cpu, &mask) || i++ != slot) continue;
     cpu_set_t one;

@@ -59,11 +59,4 @@ class Pool {
   Job job_;
 };
 
-// Threads that this process may use: CPUs of the calling thread's affinity mask, not more than the container's CPU quota
-// (cgroup v1 and v2) rounded up. At least 1.
-int default_threads();
-
-// Quota in CPUs from the text of `cpu.max` ("max 100000", "150000 100000"); 0 = no limit or not understood.
-double cpu_quota(const char* cpu_max);
-
 }  // namespace gaf

@@ -1,17 +1,14 @@
-// How many CPUs this process may use: affinity mask and the container's quota (cgroup v2 `cpu.max`, v1
-// `cpu.cfs_quota_us`). Part of pool.h. Must not know of the pool.
+// How many CPUs this process may use, see cpus.h: affinity mask and cgroup files. Must not know what they are used for.
+#include "base/cpus.h"
+
 #include <sched.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <string>
 #include <thread>
-
-#include "runtime/pool.h"
 
 namespace gaf {
 namespace {
@@ -76,10 +73,10 @@ double cpu_quota(const char* cpu_max) {
   return period > 0 ? quota / period : 0;
 }
 
-int default_threads() {
+int host_cores() {
   int n = affinity_cpus();
   if (const double quota = container_cpus(); quota > 0) n = std::min(n, static_cast<int>(std::ceil(quota)));
-  return std::clamp(n, 1, Pool::kMaxThreads);
+  return std::max(n, 1);
 }
 
 }  // namespace gaf
