@@ -62,6 +62,10 @@ class Expr {
   friend struct ExprBuild;
 };
 
+Expr floordiv(const Expr& a, const Expr& b);
+Expr mod(const Expr& a, const Expr& b);
+Expr min(const Expr& a, const Expr& b);
+Expr max(const Expr& a, const Expr& b);
 inline Expr ceildiv(const Expr& a, const Expr& b) { return floordiv(a + b - Expr(1), b); }
 
 // x as a sum of coefficient * symbol plus a constant plus what is not linear (coefficient * atom).
