@@ -45,7 +45,9 @@ std::string read_file(const std::string& path, int64_t limit) {
   }
 }
 
-void write_file(const std::string& path, std::string_view content) {
+void write_file(const std::string& path, std::string_view content) { write_file(path, std::span(&content, 1)); }
+
+void write_file(const std::string& path, std::span<const std::string_view> parts) {
   std::string fresh = fmt::format("{}.{}.tmp", path, ::getpid());
   Descriptor f{::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
   if (f.fd < 0) throw failed("write", path);
@@ -54,12 +56,13 @@ void write_file(const std::string& path, std::string_view content) {
     ::unlink(fresh.c_str());
     return e;
   };
-  for (size_t done = 0; done < content.size();) {
-    ssize_t n = ::write(f.fd, content.data() + done, content.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw give_up();
-    done += static_cast<size_t>(n);
-  }
+  for (std::string_view content : parts)
+    for (size_t done = 0; done < content.size();) {
+      ssize_t n = ::write(f.fd, content.data() + done, content.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) throw give_up();
+      done += static_cast<size_t>(n);
+    }
   if (::rename(fresh.c_str(), path.c_str()) != 0) throw give_up();
 }
 

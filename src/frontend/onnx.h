@@ -36,15 +36,16 @@ struct FusedGroup {
 
 struct FusedOnnx {
   std::string bytes;                  // of the .onnx file
-  std::string data;                   // of the file beside it named `data_file`; empty if there is none
-  std::string data_file;
-  std::vector<std::string> warnings;  // groups that could not be written, and why
+  std::vector<FileBytes> data;        // content of the file beside it, piece by piece; empty if there is none
+  std::vector<std::string> warnings;  // groups that could not be written as they are, and why
 };
 
 // The original model with every group as a call of a function of domain gaf.fused, whose body is the original nodes
-// (CONTRACT 1.4). Functions that an earlier call wrote are taken apart first, so writing the same groups again gives the same
-// bytes. A group that would make a cycle, or holds control flow or nodes of a model's own functions, is left out with a
-// warning. External data moves into the file, or, where that would pass `limit` bytes, into `data_file`.
+// (CONTRACT 1.4), and the groups as metadata `gaf.groups`. Functions that an earlier call wrote are taken apart first, so
+// writing the same groups again gives the same bytes. Nodes that no group has but that lie between nodes of one (shape
+// arithmetic that folding removed) come into its function. A group that would still make a cycle becomes several functions;
+// control flow and nodes of the model's own functions stay outside: with a warning each. External data moves into the file,
+// or, where that would pass `limit` bytes, into `data_file`.
 FusedOnnx write_fused_onnx(const FileBytes& original, const std::string& folder, std::span<const FusedGroup> groups,
                            const std::map<std::string, std::string>& metadata, const std::string& data_file = "model.onnx.data",
                            int64_t limit = int64_t{2000} << 20);

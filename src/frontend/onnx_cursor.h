@@ -15,11 +15,17 @@ class Cursor {
   Cursor(std::string_view file, std::string_view message) : file_(file), r_(message.data(), message.size()) {}
 
   bool next() {
+    start_ = r_.data().data();
     return guarded([&] { return r_.next(); });
   }
   uint32_t field() const { return r_.tag(); }
   void skip() {
     guarded([&] { return r_.skip(), 0; });
+  }
+  // The current field with its tag, as it stands in the file.
+  std::string_view skip_raw() {
+    skip();
+    return {start_, static_cast<size_t>(r_.data().data() - start_)};
   }
   std::string_view view() {
     wire(protozero::pbf_wire_type::length_delimited);
@@ -84,6 +90,7 @@ class Cursor {
 
   std::string_view file_;
   protozero::pbf_reader r_;
+  const char* start_ = nullptr;  // of the current field
 };
 
 }  // namespace gaf::onnx

@@ -225,6 +225,9 @@ Model parse_model(View file) {
   return m;
 }
 
+Tensor parse_tensor(View message) { return read_tensor(message, message); }
+Node parse_node(View message) { return read_node(message, message, 0); }
+
 std::vector<int64_t> varint_data(const Tensor& t, uint32_t field, int64_t limit) {
   std::vector<int64_t> out;
   for (Cursor c(t.raw, t.raw); c.next();) {

@@ -99,6 +99,8 @@ struct Model {
 // UserError GAF3001 with the byte where the file is damaged: lengths beyond the file, wrong wire types, graphs nested more
 // than 64 deep.
 Model parse_model(View bytes);
+Tensor parse_tensor(View message);
+Node parse_node(View message);
 
 // Data of a tensor that is not in raw_data. Field numbers: 4 float_data, 5 int32_data, 7 int64_data, 10 double_data, 11
 // uint64_data. More than `limit` elements is GAF3001.

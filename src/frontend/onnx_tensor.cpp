@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -106,6 +107,7 @@ FileBytes ExternalData::bytes(const Tensor& t, int64_t need) {
   if (it == files_.end()) it = files_.emplace(std::string(location), map_file_below(folder_, location)).first;
   const FileBytes& file = it->second;
   auto size = static_cast<int64_t>(file.bytes.size());
+  if (need < 0) need = length >= 0 ? length : size - std::min(offset, size);
   if (length >= 0 && length != need) throw wrong_size(t, length, need);
   if (offset > size || need > size - offset)
     throw UserError("GAF3001", fmt::format("tensor '{}' needs bytes {} to {} of external data '{}', which has {}", t.name,

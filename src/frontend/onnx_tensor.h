@@ -17,7 +17,8 @@ std::string data_type_name(int32_t data_type);     // "string", "float8e4m3fn", 
 class ExternalData {
  public:
   explicit ExternalData(std::string folder, bool has_folder = true) : folder_(std::move(folder)), has_folder_(has_folder) {}
-  // The bytes of a tensor whose data lies outside; `need` bytes must be there. GAF3005, GAF8001, GAF3001.
+  // The bytes of a tensor whose data lies outside; `need` bytes must be there (-1: as many as the file says, or all that
+  // follow). GAF3005, GAF8001, GAF3001.
   FileBytes bytes(const Tensor& t, int64_t need);
 
  private:
