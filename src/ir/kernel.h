@@ -118,6 +118,7 @@ std::vector<KernelProblem> verify_kernel(const Kernel& k, const Target& t);   //
 
 // ---- passes ----
 std::map<Mem, int64_t> place(Kernel& k, const Target& t);        // gives each tile an offset; peak bytes of each memory
+std::map<Mem, int64_t> peak_bytes(const Kernel& k, const Target& t);  // what place would need
 Kernel legalise(Kernel k, const Target& t);                      // expand ops the target lacks, f16 through f32, split mma
 
 // ---- running the text: the definition of what a kernel does (slow, obvious; used as oracle) ----

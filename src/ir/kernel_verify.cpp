@@ -32,8 +32,7 @@ std::vector<KernelProblem> Verifier::run() {
   body(k_.body);
   line_ = 0;
   independent();
-  Kernel placed = k_;
-  for (const auto& [mem, bytes] : place(placed, t_)) {  // registers are the allocator's; counted by the analysis
+  for (const auto& [mem, bytes] : peak_bytes(k_, t_)) {  // registers are the allocator's; counted by the analysis
     const MemoryRow* m = t_.memory(mem);
     if (m && mem != Mem::reg && bytes > m->bytes)
       complain("needs " + std::to_string(bytes) + " bytes of " + std::string(kMemName[static_cast<int>(mem)]) + ", there are " + std::to_string(m->bytes));

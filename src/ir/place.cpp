@@ -9,7 +9,7 @@ namespace gaf::kir {
 namespace {
 
 struct Stack {
-  Kernel& k;
+  std::vector<Tile>& tiles;
   const Target& t;
   std::map<Mem, int64_t> top, peak;
 
@@ -18,7 +18,7 @@ struct Stack {
   void body(const Body& b) {
     std::map<Mem, int64_t> saved = top;
     for (const Stmt& s : b) {
-      if (const Declare* d = std::get_if<Declare>(&s.alt)) declare(k.tiles[static_cast<size_t>(d->tile)]);
+      if (const Declare* d = std::get_if<Declare>(&s.alt)) declare(tiles[static_cast<size_t>(d->tile)]);
       if (const For* f = std::get_if<For>(&s.alt)) body(f->body);
       if (const If* i = std::get_if<If>(&s.alt)) body(i->yes), body(i->no);
     }
@@ -38,7 +38,14 @@ struct Stack {
 }  // namespace
 
 std::map<Mem, int64_t> place(Kernel& k, const Target& t) {
-  Stack s{k, t, {}, {}};
+  Stack s{k.tiles, t, {}, {}};
+  s.body(k.body);
+  return std::move(s.peak);
+}
+
+std::map<Mem, int64_t> peak_bytes(const Kernel& k, const Target& t) {
+  std::vector<Tile> tiles = k.tiles;
+  Stack s{tiles, t, {}, {}};
   s.body(k.body);
   return std::move(s.peak);
 }

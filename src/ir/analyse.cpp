@@ -1,0 +1,283 @@
+// What a kernel costs, counted on its own text: arithmetic, copies, memory traffic, registers, and a predicted time with
+// every term kept. A pure function of text, target and sizes, and quick (it is asked for each candidate of the planner).
+// Formulas: loops multiply; a loop whose variable shapes its body is sampled. time = launch + max(compute, memory), where
+// compute is the busiest worker's cycles.
+#include "ir/analyse.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "base/error.h"
+
+namespace gaf::kir {
+namespace {
+
+constexpr int64_t kExactTrips = 8;       // loops whose shapes depend on their variable: up to here every iteration is counted,
+constexpr int64_t kSamples = 5;          // beyond, the first, the last and this many between
+constexpr double kFmaLatency = 4;        // cycles of a dependent multiply-add (Intel and AMD optimisation manuals)
+constexpr double kLoadsPerCycle = 2;
+constexpr double kLoopCycles = 1;        // counting and branching of one iteration
+constexpr double kHorizontalCycles = 8;  // shuffles that reduce one register to one element
+constexpr double kElementCycles = 1;     // an element moved alone: transposes, gathers, strided columns
+
+class Counter {
+ public:
+  Counter(const Kernel& k, const Target& t, std::vector<int64_t> values, Work& w) : k_(k), t_(t), values_(std::move(values)), w_(w) {}
+
+  // Cycles of one worker for one run of the body; adds to the totals of `w`, `times` of it.
+  double body(const Body& b, double times) {
+    double cycles = 0;
+    for (const Stmt& s : b) cycles += statement(s, times);
+    return cycles;
+  }
+  double statement(const Stmt& s, double times) {
+    return std::visit([&](const auto& x) { return count(x, times); }, s.alt);
+  }
+  int64_t iterations(const For& f) {
+    int64_t n = 1;
+    for (const Axis& a : f.axes) {
+      int64_t lo = a.lo.eval(values_);
+      n *= trips(lo, a.hi.eval(values_), std::max<int64_t>(a.step, 1));
+      values_[static_cast<size_t>(a.sym)] = lo;
+    }
+    return n;
+  }
+
+ private:
+  const Kernel& k_;
+  const Target& t_;
+  std::vector<int64_t> values_;
+  Work& w_;
+  std::unordered_map<const For*, std::vector<uint8_t>> shaping_;  // does axis i shape the body?
+
+  double cycles_of(S op) const {
+    const ScalarRow& r = row(op);
+    float c = t_.pipes ? r.npu : t_.isa == "avx512" ? r.avx512 : t_.isa == "avx2" ? r.avx2 : r.sse;
+    return c > 0 ? c : 8;  // expanded before it runs: a handful of instructions
+  }
+
+  // ---- shapes ----
+  struct Extent {
+    double rows = 1, cols = 1;
+    double count() const { return rows * cols; }
+  };
+  Extent extent(const Ref& r) const {
+    Extent e;
+    if (r.tile && r.at.empty()) {
+      const Tile& t = k_.tiles[static_cast<size_t>(r.id)];
+      e = {static_cast<double>(t.rows), static_cast<double>(t.cols)};
+    }
+    for (const Slice& s : r.at)
+      if (s.n) e.rows *= e.cols, e.cols = static_cast<double>(s.n->is_num() ? s.n->num() : std::max<int64_t>(0, s.n->eval(values_)));
+    if (r.transposed) std::swap(e.rows, e.cols);
+    return e;
+  }
+  double vectors(const Extent& e, DType t) const {
+    double width = std::max(bytes(t), is_float(t) && !t_.pipes ? 4 : 1);  // half precision is computed in f32 on a CPU
+    return e.rows * std::ceil(e.cols * width / t_.vector_bytes());
+  }
+  // Columns that do not lie side by side are moved one by one.
+  bool strided(const Ref& r) const {
+    if (r.transposed) return true;
+    if (r.tile || r.at.empty()) return false;
+    const Buf& b = k_.bufs[static_cast<size_t>(r.id)];
+    for (size_t i = r.at.size(); i-- > 0;)
+      if (r.at[i].n) {
+        if (r.at[i].n->is(1)) return false;
+        if (r.at[i].step != 1) return true;
+        if (b.role == Role::view) return !b.strides[i].is(1) && !b.strides[i].is(0);
+        for (size_t d = i + 1; d < b.shape.size(); d++)
+          if (!b.shape[d].is(1)) return true;
+        return false;
+      }
+    return false;
+  }
+  double loads(const Ref& r, double element_count) const {  // cycles of a map's operand in memory, beyond the instruction's own
+    if (mem_of(k_, r) == Mem::reg || t_.pipes) return 0;
+    if (strided(r)) return element_count * kElementCycles;
+    return vectors(extent(r), type_of(k_, r)) / kLoadsPerCycle;
+  }
+
+  // ---- statements ----
+  double spend(Pipe p, double cycles, double times) {
+    w_.busy[p] += cycles * times;
+    return cycles;
+  }
+  double vector(double cycles, double times) {
+    w_.vector_cycles += (cycles + t_.issue) * times;
+    return spend(Pipe::v, cycles + t_.issue, times);
+  }
+  double count(const Declare&, double) { return 0; }
+  double count(const View&, double) { return 0; }
+  double count(const Barrier&, double) { return 0; }
+  double count(const Sync&, double) { return 0; }
+  double count(const Read& r, double times) {
+    values_[static_cast<size_t>(r.sym)] = r.lo.eval(values_);
+    return spend(Pipe::s, 1, times);
+  }
+  double count(const Copy& c, double times) {
+    Mem from = mem_of(k_, c.src), to = mem_of(k_, c.dst);
+    bool whole = c.src.tile && c.src.at.empty();  // its valid extents are the destination's
+    Extent e = extent(c.pad || whole ? c.dst : c.src);
+    double moved = e.count() * bytes(type_of(k_, c.src));
+    w_.moved[{from, to}] += moved * times;
+    const EdgeRow* edge = t_.edge(from, to);
+    double cycles = edge && edge->bytes_per_cycle > 0 ? moved / edge->bytes_per_cycle : 0;
+    if (!t_.pipes && (strided(c.src) || strided(c.dst))) cycles = std::max(cycles, e.count() * kElementCycles);
+    else if (!t_.pipes) cycles = std::max(cycles, e.rows * 0.5);  // a row is at least one instruction
+    return spend(edge ? edge->pipe : Pipe::v, cycles, times);
+  }
+  double count(const Map& m, double times) {
+    Extent d = extent(m.dst);
+    double cycles = vectors(d, type_of(k_, m.dst)) * cycles_of(m.op);
+    for (const Arg& a : m.args)
+      if (const Ref* r = std::get_if<Ref>(&a)) cycles += loads(*r, d.count());
+    return vector(cycles, times);
+  }
+  double count(const Reduce& r, double times) {
+    Extent s = extent(r.src);
+    double cycles = vectors(s, type_of(k_, r.src)) * cycles_of(r.op) + loads(r.src, s.count());
+    if (!t_.pipes && s.cols > 1) cycles += (r.axis == 1 ? s.rows : r.axis == 2 ? 1 : 0) * kHorizontalCycles;
+    return vector(cycles, times);
+  }
+  double count(const Mma& m, double times) {
+    Extent a = extent(m.a), b = extent(m.b);
+    DType t = type_of(k_, m.a);
+    double rows = a.rows, inner = a.cols, cols = b.cols, flops = 2 * rows * inner * cols;
+    w_.mma_flops += flops * times;
+    if (t_.pipes) {  // cube: 16 x 16 x 32 bytes a cycle, f32 in two passes; 2 % off a published run
+      double up_k = std::ceil(inner * bytes(t) / 32);
+      return spend(Pipe::m, 6 + (t == DType::f32 ? 2 : 1) * std::ceil(rows / 16) * up_k * std::ceil(cols / 16), times);
+    }
+    // One step of K: multiply-adds of all accumulators, one row of b and one element of each row of a, and the latency of
+    // the chain through an accumulator, which few accumulators cannot hide.
+    double wide = std::max(bytes(type_of(k_, m.dst)), 4), lanes = t_.vector_bytes() / wide;
+    double v = std::ceil(cols / lanes);
+    double arithmetic = t_.mma.flops_per_cycle > 0 ? rows * v * lanes * 2 / (t_.mma.flops_per_cycle * 4 / wide) : rows * v / t_.fma_per_cycle;
+    double step = std::max({arithmetic, (v + rows) / kLoadsPerCycle, kFmaLatency});
+    double overhead = rows * v * (m.add ? 0 : 0.5) + kLoopCycles * std::ceil(inner / std::max(t_.k_unroll, 1));
+    return spend(Pipe::m, inner * step * (bytes(t) < 4 ? 1.5 : 1) + overhead, times);  // narrow operands are widened first
+  }
+  double count(const Iota& i, double times) { return vector(vectors(extent(i.dst), type_of(k_, i.dst)), times); }
+  double count(const Gather& g, double times) { return vector(extent(g.index).count() * kElementCycles, times); }
+  double count(const If& f, double times) {
+    int64_t a = f.a.eval(values_), b = f.b.eval(values_);
+    bool yes = f.cmp == Cmp::lt ? a < b : f.cmp == Cmp::le ? a <= b : f.cmp == Cmp::eq ? a == b : a != b;
+    return body(yes ? f.yes : f.no, times);
+  }
+  double count(const For& f, double times) { return axes(f, 0, times); }
+
+  double axes(const For& f, size_t n, double times) {
+    if (n == f.axes.size()) return body(f.body, times);
+    const Axis& a = f.axes[n];
+    int64_t lo = a.lo.eval(values_), step = std::max<int64_t>(a.step, 1), number = trips(lo, a.hi.eval(values_), step);
+    int64_t& value = values_[static_cast<size_t>(a.sym)];
+    if (number == 0) return 0;
+    double cycles = 0;
+    auto at = [&](int64_t i, double weight) {
+      value = lo + i * step;
+      cycles += weight * (axes(f, n + 1, times * weight) + (t_.pipes ? 0 : kLoopCycles));
+    };
+    if (!shaping(f)[n]) {
+      at(number / 2, static_cast<double>(number));
+    } else if (number <= kExactTrips) {
+      for (int64_t i = 0; i < number; i++) at(i, 1);
+    } else {
+      at(0, 1);
+      double weight = static_cast<double>(number - 2) / kSamples;
+      for (int64_t i = 0; i < kSamples; i++) at(1 + (number - 2) * (2 * i + 1) / (2 * kSamples), weight);
+      at(number - 1, 1);
+    }
+    return cycles;
+  }
+
+  const std::vector<uint8_t>& shaping(const For& f) {
+    auto [it, fresh] = shaping_.try_emplace(&f);
+    if (fresh) {
+      it->second.assign(f.axes.size(), 0);
+      auto see = [&](const Expr& x) {
+        for (size_t i = 0; i < f.axes.size(); i++)
+          if (!it->second[i] && x.mentions(f.axes[i].sym)) it->second[i] = 1;
+      };
+      for (const Axis& a : f.axes) see(a.lo), see(a.hi);
+      for_each_stmt(f.body, [&](const Stmt& s) {
+        if (const For* l = std::get_if<For>(&s.alt))
+          for (const Axis& a : l->axes) see(a.lo), see(a.hi);
+        else if (const If* i = std::get_if<If>(&s.alt)) see(i->a), see(i->b);
+        else for_each_ref(s, [&](const Ref& r, bool) {
+          for (const Slice& x : r.at)
+            if (x.n && !x.n->is_num()) see(*x.n);
+        });
+      });
+    }
+    return it->second;
+  }
+};
+
+}  // namespace
+
+Work analyse(const Kernel& k, const Target& t, std::span<const int64_t> sizes, int workers) {
+  if (workers <= 0) workers = std::max(t.cores, 1);
+  Work w;
+  std::vector<int64_t> values(k.syms.size(), 0);
+  std::vector<int> ids = size_symbols(k);
+  GAF_CHECK(ids.size() == sizes.size()) << "kernel @" << k.name << " takes " << ids.size() << " sizes";
+  for (size_t i = 0; i < ids.size(); i++) values[static_cast<size_t>(ids[i])] = sizes[i];
+
+  w.peak = peak_bytes(k, t);
+  LiveRegisters regs = live_registers(k, t);
+  w.regs = regs.all, w.regs_added = regs.added;
+
+  // The busiest worker: its share of each par loop, rounded up; what stands beside them it does itself.
+  Counter counter(k, t, values, w);
+  double cycles = 0, most_iterations = 1;
+  bool par = false;
+  for (const Stmt& s : k.body) {
+    if (std::holds_alternative<Barrier>(s.alt)) w.phases++;
+    const For* f = std::get_if<For>(&s.alt);
+    double share = 1;
+    if (f && f->kind == LoopKind::par) {
+      double n = static_cast<double>(std::max<int64_t>(1, counter.iterations(*f)));
+      share = std::ceil(n / workers) / n;
+      most_iterations = std::max(most_iterations, n);
+      par = true;
+    }
+    std::map<Pipe, double> before = w.busy;
+    double c = counter.statement(s, 1);
+    if (t.pipes) {  // pipes run side by side
+      c = 0;
+      for (const auto& [p, busy] : w.busy) c = std::max(c, busy - before[p]);
+    }
+    cycles += c * share;
+  }
+  w.phases++;
+  double hertz = t.clock_mhz * 1e6;
+  w.compute_us = hertz > 0 ? cycles / hertz * 1e6 : 0;
+
+  auto us = [](double bytes_moved, double gbps) { return gbps > 0 ? bytes_moved / (gbps * 1e3) : 0; };
+  int active = par ? static_cast<int>(std::min<double>(workers, most_iterations)) : 1;
+  double all = footprint(k, values);
+  if (t.pipes) {
+    for (const auto& [edge, moved] : w.moved)
+      if (edge.first == Mem::gm || edge.second == Mem::gm) w.gm_bytes += moved;
+    w.memory_us = us(w.gm_bytes, all <= static_cast<double>(t.l2_bytes) && t.l2_gbps > 0 ? t.l2_gbps : t.dram_gbps);
+  } else {
+    // Data of an earlier kernel still lies in the first cache that holds all this one touches, and comes from there.
+    auto level = [&](int64_t inner, double gbps, int shared_by, double& moved) {
+      moved = traffic(k, values, static_cast<double>(inner), active) * shared_by;
+      return us(moved, gbps);
+    };
+    double moved = 0, l1 = level(t.l1_bytes, t.l2_gbps, 1, moved), l2 = level(t.l2_bytes, t.l3_gbps, 1, moved);
+    w.gm_bytes = moved * active;
+    double dram = us(traffic(k, values, static_cast<double>(t.l3_bytes), 1), t.dram_gbps);
+    w.memory_us = l1;
+    if (all > static_cast<double>(t.l2_bytes) * active) w.memory_us = std::max(w.memory_us, l2);
+    if (all > static_cast<double>(t.l3_bytes)) w.memory_us = std::max(w.memory_us, dram);
+  }
+  w.launch_us = w.phases * t.launch_us + (active > 1 ? w.phases * t.fork_join_us : 0);
+  w.us = w.launch_us + std::max(w.compute_us, w.memory_us);
+  return w;
+}
+
+}  // namespace gaf::kir
