@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "steps.h"
+#include "text_steps.h"
 
 namespace gaf::text {
 namespace {
@@ -175,6 +175,7 @@ int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   Steps steps;
   add_steps_ir(steps);
+  add_steps_core(steps);
 
   fs::path root = fs::path(GAF_SOURCE_DIR) / "tests" / "text";
   std::vector<fs::path> files;

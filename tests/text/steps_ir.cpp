@@ -3,7 +3,7 @@
 #include "base/target.h"
 #include "ir/graph.h"
 #include "ir/kernel.h"
-#include "steps.h"
+#include "text_steps.h"
 
 namespace gaf::text {
 namespace {
@@ -26,6 +26,25 @@ Result kernel(const std::string& input, const Options&) {
   return r;
 }
 
+// Every rule the kernel breaks on the target (or the one its text names), on its line.
+Result kernel_verify(const std::string& input, const Options& options) {
+  kir::Kernel k = kir::parse_kernel(input);
+  auto target = options.find("target");
+  Result r;
+  for (const kir::KernelProblem& p : kir::verify_kernel(k, load_target(target == options.end() ? k.target : target->second)))
+    r.problems.push_back({p.line, p.text, p.warning});
+  return r;
+}
+
+Result place(const std::string& input, const Options& options) {
+  kir::Kernel k = kir::parse_kernel(input);
+  auto target = options.find("target");
+  std::string peaks;
+  for (auto [mem, bytes] : kir::place(k, load_target(target == options.end() ? k.target : target->second)))
+    peaks += std::string(kMemName[static_cast<int>(mem)]) + " " + std::to_string(bytes) + "\n";
+  return {{{"kernel", kir::print_kernel(k)}, {"peak", peaks}}, {}};
+}
+
 Result strip(const std::string& input, const Options&) { return {{{"kernel", kir::print_kernel(kir::strip_names(kir::parse_kernel(input)))}}, {}}; }
 
 }  // namespace
@@ -33,6 +52,8 @@ Result strip(const std::string& input, const Options&) { return {{{"kernel", kir
 void add_steps_ir(Steps& steps) {
   steps["graph"] = graph;
   steps["kernel"] = kernel;
+  steps["kernel-verify"] = kernel_verify;
+  steps["place"] = place;
   steps["strip-names"] = strip;
 }
 

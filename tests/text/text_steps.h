@@ -27,5 +27,6 @@ using Step = std::function<Result(const std::string& input, const Options&)>;
 using Steps = std::map<std::string, Step>;
 
 void add_steps_ir(Steps&);
+void add_steps_core(Steps&);
 
 }  // namespace gaf::text
