@@ -119,6 +119,7 @@ CompiledModel::CompiledModel(const Model& m, const Settings& s) : state_(std::ma
   Report& r = st.planned.report;
   Built b = s.config.enable_superkernel ? build(st.planned, lowerings, r) : build_reference(st.planned.graph);
   st.stats = b.stats, st.sources = std::move(b.sources);
+  b.plan.memory_limit = s.config.max_memory;
   st.executor = std::make_unique<Executor>(std::move(b.plan), s.config.threads);
   r.totals.compile_ms = b.stats.compile_ms, r.totals.compiled = b.stats.compiled, r.totals.cache_hits = b.stats.cache_hits;
   r.totals.externs = b.stats.externs;

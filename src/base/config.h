@@ -23,6 +23,7 @@ struct FusionConfig {
   double resource_budget = 0.8;
   bool strict = false;
   int threads = 0;                   // 0: all that affinity and the container allow
+  int64_t max_memory = 0;            // bytes one run may use, 0: no limit (command line only)
   std::optional<std::string> cache_dir;  // nothing: the user's cache folder; "": memory only
 
   int depth_limit() const;           // max_fusion_depth, else by strategy 4 / 16 / 64
