@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/eval_util.h"
+#include "ops/facts.h"
 #include "ops/infer_util.h"
 #include "ops/regions.h"
 
@@ -167,17 +168,9 @@ void infer_nodes(Graph& g, std::vector<Sym>& syms, std::vector<std::vector<Known
     }
     const OpRow& r = op_row(n);
     check_arity(n, r);
-    std::vector<Type> args(n.args.size());
-    std::vector<Known> values(n.args.size());
-    std::vector<const Tensor*> constants(n.args.size(), nullptr);
-    for (size_t k = 0; k < n.args.size(); k++) {
-      if (n.args[k] == kNoValue) continue;
-      args[k] = g.type(n.args[k]);
-      values[k] = known[n.args[k].node][n.args[k].result];
-      constants[k] = constant(g, n.args[k]);
-    }
-    if (!n.regions.empty()) infer_regions(n, args, values, syms);
-    InferContext c{n, args, values, syms, g.opset, constants, {}, {}};
+    const OperandFacts facts(g, n, known);
+    if (!n.regions.empty()) infer_regions(n, facts.types, facts.known, syms);
+    InferContext c = facts.context(n, syms, g.opset);
     r.infer(c);
     check_types(c);
     if (c.results.empty() && foldable(r)) fold_by_eval(c, r);
