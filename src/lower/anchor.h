@@ -34,6 +34,8 @@ inline kir::Slice one(Expr at) { return {std::move(at), {}, 1}; }
 inline kir::Slice span_of(Expr at, Expr n, int64_t step = 1) { return {std::move(at), std::move(n), step}; }
 // A function whose node `node` is MatMul, Gemm, or a channels-last Conv of 1x1 with stride 1 and no padding (contraction.cpp).
 Attempt emit_contraction(const Graph& fn, uint32_t node, const Target& t);
+// A channels-last Conv with one channel a group (depthwise.cpp).
+bool is_depthwise(const Graph& fn, const Node& n);
 // for i in 0..n, or just the body if it runs once.
 void loop(Lowering& l, const std::string& stem, const Expr& n, const std::function<void(Expr)>& body);
 // Rectangle of an access with all its dims, `at` one slice for each. Unlike Lowering::ref, dims of 1 keep their ranges, so

@@ -235,7 +235,8 @@ Attempt lower_conv(const Graph& fn, const Target& t) {
   if (nodes.size() > 1 || !nodes_of(fn, OpKind::contraction).empty() || !nodes_of(fn, OpKind::pool).empty())
     return refuse("compute-compute", "and another contraction are in one kernel");
   if (n.op != "Conv") return refuse("not-fusable-op", "has no kernel");
-  if (attr_str(n, "layout", "NCHW") != "NHWC") return refuse("layout", "is not channels-last");
+  if (is_depthwise(fn, n)) return std::nullopt;
+  if (!channels_last(n)) return refuse("layout", "is not channels-last");
   std::optional<Window3> w = window3_of(fn, n);
   const Node& weights = fn.node(n.args[1]);
   bool constant = weights.op == "input" && attr_int(weights, "const", 0);
