@@ -84,9 +84,7 @@ Answer ask(const kir::Kernel& k, const Target& t, GafCodegenWant want) {
   q.lanes = t.lanes, q.vector_bits = t.vector_bits, q.max_regs = t.max_regs, q.k_unroll = t.k_unroll;
   q.fma = t.fma, q.prefetch_panel = t.prefetch_panel;
   q.want = want;
-#ifndef NDEBUG
   q.check = 1;
-#endif
   Answer a;
   auto give = [](void* context, const void* data, size_t size) {
     auto& bytes = static_cast<Answer*>(context)->bytes;

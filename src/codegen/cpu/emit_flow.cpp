@@ -89,14 +89,12 @@ void Emitter::phase(int number, std::span<const Stmt* const> stmts) {
 
 void Emitter::trips_function(int number, std::span<const Stmt* const> stmts) {
   Val array = ir_.begin("gaf_trips_" + std::to_string(number), {{Elem::ptr}}, true, Elem::i64)[0];
-  syms_.begin_function();
-  int64_t at = 0;
+  std::vector<std::pair<int, Val>> sizes;  // loaded before the level that uses them begins
   for (size_t i = 0; i < k_.syms.size(); i++)
-    if (k_.syms[i].kind == SymKind::size) {
-      syms_.bind(static_cast<int>(i), ir_.load({Elem::i64, 1}, ir_.offset(array, at), 8), {k_.syms[i].lo, k_.syms[i].hi});
-      at += 8;
-    }
-  syms_.open();
+    if (k_.syms[i].kind == SymKind::size)
+      sizes.emplace_back(static_cast<int>(i), ir_.load({Elem::i64, 1}, ir_.offset(array, static_cast<int64_t>(8 * sizes.size())), 8));
+  syms_.begin_function();
+  for (auto [sym, v] : sizes) syms_.bind(sym, v, {k_.syms[static_cast<size_t>(sym)].lo, k_.syms[static_cast<size_t>(sym)].hi});
   Expr total = 0;
   bool parallel = false;
   for (const Stmt* s : stmts)
