@@ -6,9 +6,6 @@
 
 namespace gaf {
 
-namespace {
-
-// Composites become the primitive nodes they stand for, until none is left that says how.
 Graph expand_composites(Graph g) {
   for (int round = 0; round < 8; round++) {
     std::vector<bool> second(g.nodes.size(), false);  // a result other than the first is used
@@ -43,6 +40,8 @@ Graph expand_composites(Graph g) {
   }
   return g;
 }
+
+namespace {
 
 bool is_one_to_one_view(const Node& n) {
   if (!is_kind(n, OpKind::view) || n.op == "Expand" || n.op == "Slice" || n.args.empty()) return false;

@@ -65,6 +65,9 @@ struct Path {
   friend auto operator<=>(const Path&, const Path&) = default;
 };
 
+// Composites become the primitive nodes they stand for, until none is left that says how.
+Graph expand_composites(Graph g);
+
 class Lowering {
  public:
   Lowering(const Graph& fn, const Target& t);   // expands composites; makes one kernel parameter per input and output
@@ -89,6 +92,7 @@ class Lowering {
   // Where an output is written: the value below the invertible views that end at the output, and where its elements go.
   struct Sink { Value value; Access access; };
   const Sink& output_sink(size_t output) const { return output_sink_[output]; }
+  void set_output_sink(size_t output, Sink s) { output_sink_[output] = std::move(s); }
   int pack_input(Value input, Pack p);          // a constant input re-laid: the new parameter (same one for the same pack)
   int temp(DType t, Dims dims);                 // a gm temporary parameter (dims over kernel symbols)
   size_t readers(Value v) const { return readers_[v.node].size() <= v.result ? 0 : readers_[v.node][v.result]; }
@@ -101,6 +105,9 @@ class Lowering {
   kir::Ref ref(const Access& a, std::span<const kir::Slice> at, std::span<const Expr> indices = {});
   // The wrapped index of an indirect term at a rectangle along which it does not vary: `read` in the current block.
   Expr read_index(const Indirect& i, std::span<const kir::Slice> at);
+
+  void promise_nonpositive(Value exp) { nonpositive_.insert(exp); }  // the operand of this Exp is never above 0
+  bool nonpositive(Value exp) const { return nonpositive_.contains(exp); }
 
   // ---- values behind view-like nodes ----
   const Path* path(Value step, const Path* next) { return &*paths_.insert({step, next}).first; }
@@ -124,6 +131,7 @@ class Lowering {
   std::map<int, KernelArg> param_;              // by buffer id
   std::vector<std::vector<size_t>> readers_;    // [node][result]: reading operands and outputs
   std::set<Path> paths_;
+  std::set<Value> nonpositive_;
   kir::Body views_;
 };
 
@@ -138,12 +146,14 @@ class TileBody {
   // v is already here: an accumulator, a reduction's [R,1] or [1,1] result. `reuse`: its tile may be overwritten by the
   // value's only reader (never for a tile that lives across iterations).
   void bind(Value v, kir::Ref tile, bool reuse = false);
+  void assume(Value v) { bound_[v]; }           // for `refuse`: v will be bound
   void keep(Value v) { keep_.insert(v); }       // its tile is not overwritten by its reader: the template uses it too
   kir::Arg get(Value v);                        // a tile, a memory rectangle, or a number
   kir::Ref tile(Value v);                       // forced into a register tile, with all rows and columns
   void store(Value v, kir::Ref dst);            // writes v to a rectangle in memory
   void store_output(size_t output);             // writes the function's output at `at`
-  // The same body at another rectangle, with what is bound and hoisted (and nothing emitted since).
+  void accumulate(kir::S op, kir::Ref acc, Value v);  // acc = op(acc, v), lane by lane
+  // The same body at another rectangle, for a block inside: what is here so far is read there, and not overwritten.
   TileBody moved(std::vector<kir::Slice> at, int64_t rows, int64_t cols) const;
   std::vector<Access> leaf_accesses() const;    // of all leaves that `refuse` met
   bool ragged() const { return ragged_rows_ || ragged_cols_; }
@@ -177,7 +187,8 @@ class TileBody {
   Operand converted(Operand o, DType to);
   Operand load(const Access& a, DType t, std::span<const Expr> indices);
   Operand load_gathered(const Access& a, DType t);
-  Operand expr_tile(const Expr& e);             // an index value as an i32 [1,1]
+  Operand expr_tile(const Expr& e, DType t = DType::i32);  // an index value as a [1,1]
+  bool bound_at(Value v, const Path* p) const;  // v is bound, and through p its elements stand where they stand here
   kir::Ref fresh(DType t, bool rows, bool cols);
   std::optional<Verdict> refuse(Value v, const Path* p);
   void hoist(TileBody& outer, Value v, const Path* p);
@@ -199,6 +210,7 @@ class TileBody {
   std::map<Value, Operand> bound_;
   std::map<Key, std::optional<Access>> leaves_;
   std::map<Key, std::vector<Expr>> indices_;    // of indirect terms, read outside
+  std::map<Key, Operand> recips_;               // of divisors that do not vary inside
   std::map<Key, bool> varies_;
   std::set<Key> settled_;                       // refuse: already found fine
   std::set<Value> keep_;

@@ -16,7 +16,7 @@ bool is_move_step(const Node& n) {
 
 bool only_elementwise(const Graph& g, std::initializer_list<OpKind> extra) {
   for (const Node& n : g.nodes) {
-    if (n.op == "input" || n.op == "constant" || is_move_step(n)) continue;
+    if (n.op == "input" || n.op == "constant" || n.op == "Extent" || is_move_step(n)) continue;
     if (is_kind(n, OpKind::pointwise) || is_kind(n, OpKind::view)) continue;
     if (std::ranges::none_of(extra, [&](OpKind k) { return is_kind(n, k); })) return false;
   }
@@ -190,17 +190,16 @@ bool runs_on(const Access& a, size_t outer, size_t inner) {
 
 }  // namespace
 
-void merge_space(Box& box, std::span<const Access> accesses, const std::vector<bool>& apart) {
+void merge_space(Box& box, std::span<const Access> accesses, const std::vector<int>& classes) {
   const Dims dims = box.space.merged();
   const std::vector<Box::Side> all = box.sides;
   auto whole = [&](size_t k) { return all[k].lo.is(0) && all[k].hi == dims[k]; };
   box.space.merge = {1};
   box.sides = {all[0]};
   size_t last = 0;  // of the current run, the last dim that is not 1
-  bool closed = false;
   for (size_t d = 1; d < dims.size(); d++) {
-    closed = closed || (d - 1 < apart.size() && apart[d - 1]);
-    bool join = !closed && whole(last) && whole(d);
+    bool join = whole(last) && whole(d);
+    if (!classes.empty() && classes[last] != classes[d] && !dims[last].is(1) && !dims[d].is(1)) join = false;
     for (size_t i = 0; join && i < accesses.size(); i++) join = runs_on(accesses[i], last, d);
     if (join) {
       box.space.merge.back()++;
@@ -210,7 +209,6 @@ void merge_space(Box& box, std::span<const Access> accesses, const std::vector<b
       box.space.merge.push_back(1);
       box.sides.push_back(all[d]);
       last = d;
-      closed = false;
     }
   }
 }

@@ -21,9 +21,9 @@ std::vector<OutputGroup> output_groups(const Lowering& l);
 // Cuts the space of `values` at the pieces of the Concat and Pad nodes they read. One box if there is none.
 std::variant<std::vector<Box>, Verdict> cut_boxes(Lowering& l, const Dims& dims, std::span<const Value> values);
 
-// Merges adjacent dims of the box along which every access runs on; `apart[d]`: dim d stays apart from d+1. Accesses are
-// over box.space.dims.
-void merge_space(Box& box, std::span<const Access> accesses, const std::vector<bool>& apart = {});
+// Merges adjacent dims of the box along which every access runs on and that are of one class (empty: all are). Accesses
+// are over box.space.merged(), with nothing merged yet.
+void merge_space(Box& box, std::span<const Access> accesses, const std::vector<int>& classes = {});
 
 // Only nodes that a body can emit (pointwise, views, data movement), besides `extra` kinds of op.
 bool only_elementwise(const Graph& g, std::initializer_list<OpKind> extra = {});

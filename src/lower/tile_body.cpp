@@ -27,6 +27,9 @@ void TileBody::set_rectangle(std::vector<kir::Slice> at, int64_t rows, int64_t c
 TileBody TileBody::moved(std::vector<kir::Slice> at, int64_t rows, int64_t cols) const {
   TileBody out = *this;
   out.set_rectangle(std::move(at), rows, cols);
+  out.varies_.clear();
+  for (auto& [key, o] : out.have_) o.reuse = o.times_reuse = false;
+  for (auto& [key, o] : out.bound_) o.reuse = false;
   return out;
 }
 
@@ -59,8 +62,18 @@ const Access* TileBody::leaf(Value v, const Path* p) {
   return it->second ? &*it->second : nullptr;
 }
 
+// A bound tile holds the value's elements as they lie over the space. Behind a view it serves only if the view leaves
+// every element where it is: the strides of a dense stand-in tell.
+bool TileBody::bound_at(Value v, const Path* p) const {
+  if (!bound_.contains(v)) return false;
+  if (!p) return true;
+  const Access probe = dense(0, l_.fn().type(v).dims);
+  const std::optional<Access> there = l_.through(probe, p, space_), here = l_.through(probe, nullptr, space_);
+  return there && here && same_place(*there, *here);
+}
+
 TileBody::Operand TileBody::eval(Value v, const Path* p) {
-  if (auto it = bound_.find(v); it != bound_.end()) return it->second;
+  if (bound_at(v, p)) return bound_.at(v);
   if (auto it = have_.find({v, p}); it != have_.end()) return it->second;
   const Type& type = l_.fn().type(v);
   Operand o;
@@ -70,7 +83,10 @@ TileBody::Operand TileBody::eval(Value v, const Path* p) {
     o.type = compute_type(type.dtype);
     return o;
   }
-  if (const Access* a = leaf(v, p)) {
+  if (l_.fn().node(v).op == "Extent") {
+    o = converted(expr_tile(product(attr_exprs(l_.fn().node(v), "dims")), DType::i64), compute_type(type.dtype));
+    o.reuse = false;
+  } else if (const Access* a = leaf(v, p)) {
     o = load(*a, type.dtype, indices_[{v, p}]);
   } else if (std::optional<double> fill = l_.piece_fill(v, space_)) {
     o.arg = *fill;
@@ -95,7 +111,12 @@ TileBody::Operand TileBody::eval(Value v, const Path* p) {
 
 TileBody::Operand TileBody::node_program(Value v, const Path* p) {
   const Node& n = l_.fn().node(v);
-  const kir::ScalarProgram program = scalar_program(l_.fn(), n);
+  kir::ScalarProgram program = scalar_program(l_.fn(), n);
+  if (l_.nonpositive(v) && program.steps.size() == 1 && program.steps[0].op == S::exp) program.steps[0].op = S::expn;
+  if (auto it = n.op == "Div" ? recips_.find({n.args[1], p}) : recips_.end(); it != recips_.end()) {
+    const DType t = program.steps[0].in;
+    return emit_step({S::mul, t, t, {}}, compute_type(t), {eval(n.args[0], p), it->second}, true);
+  }
   // a value that two operands or two steps read is not overwritten by the first of them
   std::vector<int> operand_uses(n.args.size(), 0), step_uses(program.steps.size(), 0);
   for (const kir::ScalarStep& s : program.steps)
@@ -209,6 +230,14 @@ TileBody::Operand TileBody::emit_step(const kir::ScalarStep& s, DType out, std::
     z.arg = -*number(args[1]);
     return emit(S::fma, out, {x, y, z});
   }
+  if (real && s.op == S::div && args.size() == 2 && !args[1].cols && (args[0].cols || number(args[1]))) {
+    // one reciprocal for all columns: a division takes as long as many products
+    Operand r = settle(args[1]);
+    if (const double* c = number(r)) r.arg = 1 / *c;
+    else r = emit(S::recip, in, {r});
+    const kir::ScalarStep product{S::mul, s.in, s.out, {}};
+    return emit_step(product, out, {std::move(args[0]), std::move(r)}, may_wait);
+  }
   for (size_t i = 0; i < args.size(); i++) {
     args[i] = settle(std::move(args[i]));
     if (s.op == S::select && i == 0) args[i] = converted(std::move(args[i]), DType::b1);
@@ -260,13 +289,13 @@ TileBody::Operand TileBody::load(const Access& a, DType t, std::span<const Expr>
   return compute_type(t) == t ? o : emit(S::cast, compute_type(t), {o});
 }
 
-TileBody::Operand TileBody::expr_tile(const Expr& e) {
+TileBody::Operand TileBody::expr_tile(const Expr& e, DType type) {
   Operand o;
-  o.type = DType::i32;
+  o.type = type;
   if (e.is_num()) {
     o.arg = static_cast<double>(e.num());
   } else {
-    kir::Ref t = fresh(DType::i32, false, false);
+    kir::Ref t = fresh(type, false, false);
     l_.b.put({kir::Iota{t, e, 0}});
     o.arg = std::move(t);
   }
@@ -391,6 +420,17 @@ void TileBody::store(Value v, kir::Ref dst) {
   l_.b.copy(std::move(dst), cut(t));
 }
 
+void TileBody::accumulate(S op, kir::Ref acc, Value v) {
+  const DType t = kir::type_of(l_.b.k, acc);
+  Operand o = converted(eval(v, nullptr), t);
+  if (op == S::add && o.times) {
+    l_.b.map(acc, S::fma, {o.arg, *o.times, acc});
+  } else {
+    o = settle(std::move(o));
+    l_.b.map(acc, op, {acc, o.arg});
+  }
+}
+
 void TileBody::store_output(size_t output) {
   const Lowering::Sink& sink = l_.output_sink(output);
   const std::optional<Access> a = l_.through(sink.access, nullptr, space_);
@@ -403,13 +443,15 @@ void TileBody::store_output(size_t output) {
 std::optional<Verdict> TileBody::refuse(Value v) { return refuse(v, nullptr); }
 
 std::optional<Verdict> TileBody::refuse(Value v, const Path* p) {
-  if (bound_.contains(v) || !settled_.insert({v, p}).second) return {};
+  if (bound_at(v, p) || !settled_.insert({v, p}).second) return {};
   const Node& n = l_.fn().node(v);
   auto no = [&](std::string reason, std::string why) { return Verdict::no(std::move(reason), n.op + " " + n.name + ": " + why); };
   if (const Tensor* t = constant(l_.fn(), v)) {
     if (t->numel() == 1) return {};
     return no("not-fusable-op", "a constant of several elements stands inside the function");
   }
+  if (n.op == "Extent") return {};
+  if (bound_.contains(v)) return no("iteration-mismatch", "is read through a view that moves its elements");
   if (const Access* a = leaf(v, p)) {
     for (const Indirect& i : a->indirect) {
       if (!varies(*i.index, ranged())) continue;
@@ -441,7 +483,7 @@ std::vector<bool> TileBody::inner_dims(const TileBody& outer) const {
 
 bool TileBody::varies(Value v, const Path* p, const TileBody& outer) {
   if (bound_.contains(v)) return !outer.bound_.contains(v);
-  if (constant(l_.fn(), v)) return false;
+  if (constant(l_.fn(), v) || l_.fn().node(v).op == "Extent") return false;
   if (auto it = varies_.find({v, p}); it != varies_.end()) return it->second;
   bool r = true;
   if (const Access* a = leaf(v, p)) {
@@ -478,13 +520,23 @@ void TileBody::hoist(TileBody& outer, Value v, const Path* p) {
   if (l_.piece_fill(v, space_)) return;
   if (std::optional<Value> source = l_.step_source(v, space_)) return hoist(outer, *source, l_.path(v, p));
   const Node& n = l_.fn().node(v);
-  if (!is_kind(n, OpKind::pointwise)) return;
+  if (!is_kind(n, OpKind::pointwise) && n.op != "Extent") return;
   if (!varies(v, p, outer)) {
     Operand o = outer.settle(outer.eval(v, p));
     outer.have_[{v, p}] = o;
     o.reuse = false;
     have_[{v, p}] = o;
     return;
+  }
+  const DType t = compute_type(n.types[0].dtype);
+  if (n.op == "Div" && is_float(t) && !constant(l_.fn(), n.args[1]) && !varies(n.args[1], p, outer)) {
+    if (recips_.contains({n.args[1], p})) return hoist(outer, n.args[0], p);
+    Operand r = outer.settle(outer.eval(n.args[1], p));
+    r.reuse = false;
+    r = outer.emit(S::recip, t, {r});
+    r.reuse = false;
+    recips_[{n.args[1], p}] = r;
+    return hoist(outer, n.args[0], p);
   }
   for (Value a : n.args)
     if (a != kNoValue) hoist(outer, a, p);

@@ -1,0 +1,404 @@
+// The order of a row kernel's work, and what it keeps between sweeps.
+#include "lower/row_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lower/nest.h"
+
+namespace gaf {
+
+namespace {
+
+std::vector<int64_t> axes_of(const Graph& g, const Node& n) {
+  const size_t rank = g.type(n.args[0]).dims.size();
+  std::vector<int64_t> axes = attr_ints(n, "axes");
+  if (const Tensor* t = n.args.size() > 1 ? constant(g, n.args[1]) : nullptr)
+    for (int64_t i = 0; i < t->numel(); i++) axes.push_back(t->get_int(i));
+  if (axes.empty() && !attr_int(n, "noop_with_empty_axes", 0))
+    for (size_t d = 0; d < rank; d++) axes.push_back(static_cast<int64_t>(d));
+  for (int64_t& a : axes)
+    if (a < 0) a += static_cast<int64_t>(rank);
+  std::ranges::sort(axes);
+  return axes;
+}
+
+bool run_time_axes(const Graph& g, const Node& n) {
+  return n.args.size() > 1 && n.args[1] != kNoValue && !constant(g, n.args[1]);
+}
+
+Dims ones_at(Dims dims, const std::vector<int64_t>& axes) {
+  for (int64_t a : axes) dims[static_cast<size_t>(a)] = 1;
+  return dims;
+}
+
+// The reduction whose operand is the space: the first that an output needs.
+std::optional<uint32_t> first_reduction(const Graph& g) {
+  std::vector<bool> live(g.nodes.size(), false);
+  for (const Output& o : g.outputs) live[o.value.node] = true;
+  std::optional<uint32_t> found;
+  for (size_t i = g.nodes.size(); i-- > 0;) {
+    if (!live[i]) continue;
+    if (is_kind(g.nodes[i], OpKind::reduction)) found = static_cast<uint32_t>(i);
+    for (Value a : g.nodes[i].args)
+      if (a != kNoValue) live[a.node] = true;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<Graph> row_form(const Graph& fn) {
+  const Graph g = expand_composites(fn);
+  if (!only_elementwise(g, {OpKind::reduction})) return {};
+  const std::optional<uint32_t> first = first_reduction(g);
+  if (!first || run_time_axes(g, g.nodes[*first])) return {};
+  GraphBuilder b;
+  b.g.name = g.name, b.g.syms = g.syms, b.g.opset = g.opset;
+  std::vector<std::vector<Value>> now(g.nodes.size());
+  for (size_t i = 0; i < g.nodes.size(); i++) {
+    Node n = g.nodes[i];
+    for (Value& a : n.args)
+      if (a != kNoValue) a = now[a.node][a.result];
+    const Type type = n.types[0];
+    bool squeezed = false;
+    if (is_kind(n, OpKind::reduction) && !run_time_axes(g, g.nodes[i])) {
+      const std::vector<int64_t> axes = axes_of(g, g.nodes[i]);
+      n.attrs = {{"axes", axes}, {"keepdims", int64_t{1}}, {"noop_with_empty_axes", int64_t{1}}};
+      n.args.resize(1);
+      n.types[0].dims = ones_at(g.type(g.nodes[i].args[0]).dims, axes);
+      squeezed = n.types[0].dims != type.dims;
+    }
+    const size_t results = n.types.size();
+    Value v = b.add(std::move(n));
+    if (squeezed) v = b.op("Reshape", {v}, {{"shape", type.dims}}, type);
+    for (uint32_t r = 0; r < results; r++) now[i].push_back(squeezed ? v : Value{v.node, r});
+  }
+  for (const Output& o : g.outputs) b.g.outputs.push_back({now[o.value.node][o.value.result], o.name});
+
+  // An output of another shape than the space or its rows is written through a reshape that puts it there.
+  const Dims space = g.type(g.nodes[*first].args[0]).dims, rows = ones_at(space, axes_of(g, g.nodes[*first]));
+  for (size_t o = 0; o < b.g.outputs.size(); o++) {
+    Value v = b.g.outputs[o].value;
+    for (;;) {
+      const Type type = b.g.type(v);
+      for (const Dims* dims : {&space, &rows})
+        if (type.dims != *dims && product(type.dims) == product(*dims))
+          b.op("Reshape", {v}, {{"shape", *dims}}, {type.dtype, *dims});
+      const Node& n = b.g.node(v);
+      if (!is_kind(n, OpKind::view) || n.args.empty()) break;
+      v = n.args[0];
+    }
+  }
+  return std::move(b.g);
+}
+
+namespace {
+
+// Dims that both a and b are products of consecutive dims of; nothing if sizes only known at run time stand in the way.
+std::optional<Dims> refined(const Dims& a, const Dims& b) {
+  Dims out;
+  size_t i = 0, j = 0;
+  Expr left = 1, right = 1;  // what is left of the current dim of a, of b
+  bool open_a = false, open_b = false;
+  while (i < a.size() || j < b.size() || open_a || open_b) {
+    if (!open_a) {
+      if (i == a.size()) return {};
+      left = a[i++], open_a = true;
+    }
+    if (!open_b) {
+      if (j == b.size()) return left.is(1) && i == a.size() ? std::optional(out) : std::nullopt;
+      right = b[j++], open_b = true;
+    }
+    if (left == right) {
+      out.push_back(left);
+      open_a = open_b = false;
+    } else if (left.is(1)) {
+      out.push_back(1);
+      open_a = false;
+    } else if (right.is(1)) {
+      open_b = false;
+    } else {
+      if (!left.is_num() || !right.is_num()) return {};
+      const int64_t x = left.num(), y = right.num(), inner = std::min(x, y), outer = std::max(x, y);
+      if (outer % inner) return {};
+      out.push_back(inner);
+      if (x < y) open_a = false, right = outer / inner;
+      else open_b = false, left = outer / inner;
+    }
+  }
+  return out;
+}
+
+class Planner {
+ public:
+  Planner(Lowering& l, size_t outputs) : l_(l), g_(l.fn()), outputs_(outputs) {}
+
+  std::variant<SweepPlan, Verdict> plan() {
+    const uint32_t first = *first_reduction(g_);
+    dims_ = g_.type(g_.nodes[first].args[0]).dims;
+    axes_ = axes_of(g_, g_.nodes[first]);
+    rows_ = ones_at(dims_, axes_);
+    if (dims_.empty()) return Verdict::no("iteration-mismatch", "reduces a scalar");
+    p_.box.space.dims = dims_;
+    for (size_t o = 0; o < outputs_; o++)
+      if (std::optional<Verdict> why = place_output(o)) return std::move(*why);
+    find_live();
+    for (uint32_t i = 0; i < g_.nodes.size(); i++)
+      if (live_[i] && is_kind(g_.nodes[i], OpKind::reduction))
+        if (std::optional<Verdict> why = add_reduction(i)) return std::move(*why);
+    if (std::optional<Verdict> why = merge()) return std::move(*why);
+    order();
+    keep_values();
+    return std::move(p_);
+  }
+
+ private:
+  Lowering& l_;
+  const Graph& g_;
+  size_t outputs_;
+  SweepPlan p_;
+  Dims dims_, rows_;
+  std::vector<int64_t> axes_;
+  std::vector<bool> live_;
+  std::vector<SweepPlan::Reduction> reductions_;
+  std::vector<size_t> need_;  // per node: sweeps that must be over before it can be computed
+
+  // The output as an access over the space, or over its rows.
+  std::optional<Verdict> place_output(size_t o) {
+    Lowering::Sink sink = l_.output_sink(o);
+    if (sink.access.dims == dims_ || sink.access.dims == rows_) return {};
+    const Node& node = g_.node(sink.value);
+    for (uint32_t i = 0; i < g_.nodes.size(); i++) {
+      const Node& n = g_.nodes[i];
+      if (n.op != "Reshape" || n.args[0] != sink.value || (n.types[0].dims != dims_ && n.types[0].dims != rows_)) continue;
+      std::optional<Access> a = reshape(sink.access, n.types[0].dims);
+      if (!a) continue;
+      // finer dims than either shape has, so that operands of both are strided
+      if (std::optional<Dims> fine = refined(dims_, sink.access.dims);
+          fine && *fine != dims_ && n.types[0].dims == dims_ && p_.box.space.fine.empty())
+        p_.box.space.fine = *fine;
+      l_.set_output_sink(o, {{i, 0}, std::move(*a)});
+      return {};
+    }
+    return Verdict::no("iteration-mismatch", node.op + " " + node.name + " has neither the shape of the reduced tensor nor of its rows");
+  }
+
+  void find_live() {
+    live_.assign(g_.nodes.size(), false);
+    for (size_t o = 0; o < outputs_; o++) live_[l_.output_sink(o).value.node] = true;
+    for (size_t i = g_.nodes.size(); i-- > 0;)
+      if (live_[i])
+        for (Value a : g_.nodes[i].args)
+          if (a != kNoValue) live_[a.node] = true;
+  }
+
+  std::optional<Verdict> add_reduction(uint32_t i) {
+    const Node& n = g_.nodes[i];
+    auto no = [&](std::string reason, std::string why) { return Verdict::no(std::move(reason), n.op + " " + n.name + ": " + why); };
+    if (run_time_axes(g_, n)) return no("dynamic-shape", "its axes are only known at run time");
+    if (g_.type(n.args[0]).dims != dims_ || axes_of(g_, n) != axes_)
+      return no("iteration-mismatch", "reduces another shape or other axes than the rest of the group");
+    SweepPlan::Reduction r;
+    r.value = {i, 0}, r.arg = n.args[0];
+    const DType t = n.types[0].dtype;
+    if (t == DType::b1) return no("unsupported-dtype", "reduces booleans");
+    r.type = compute_type(t);
+    const bool real = is_float(r.type);
+    if (n.op == "ReduceSum") r.op = kir::S::add;
+    else if (n.op == "ReduceProd") r.op = kir::S::mul;
+    else if (n.op == "ReduceMax") r.op = real && !only_subtracted(r.value) ? kir::S::maxp : kir::S::max;
+    else if (n.op == "ReduceMin") r.op = real ? kir::S::minp : kir::S::min;
+    else return no("not-fusable-op", "no reduction that kernels know");
+    r.neutral = kir::neutral(r.op);
+    if (!real && (r.op == kir::S::max || r.op == kir::S::min)) r.neutral = end_of(r.type, r.op == kir::S::max);
+    reductions_.push_back(r);
+    return {};
+  }
+
+  // Softmax: the maximum is only subtracted, so a NaN that it misses still reaches every result through the exponent.
+  bool only_subtracted(Value v) const {
+    for (uint32_t i = 0; i < g_.nodes.size(); i++)
+      if (live_[i] && std::ranges::find(g_.nodes[i].args, v) != g_.nodes[i].args.end() && g_.nodes[i].op != "Sub") return false;
+    for (size_t o = 0; o < outputs_; o++)
+      if (l_.output_sink(o).value == v) return false;
+    return true;
+  }
+
+  // The lowest or highest integer of a dtype, as near as a double tells it.
+  static double end_of(DType t, bool low) {
+    const int bits = 8 * bytes(t);
+    if (!row(t).is_signed) return low ? 0 : std::ldexp(1.0, bits) - (bits > 53 ? 2048 : 1);
+    return low ? -std::ldexp(1.0, bits - 1) : std::ldexp(1.0, bits - 1) - (bits > 53 ? 1024 : 1);
+  }
+
+  std::optional<Verdict> merge() {
+    const Space& space = p_.box.space;
+    const Dims& dims = space.fine.empty() ? dims_ : space.fine;
+    std::vector<kir::Slice> all(dims.size(), kir::Slice{0, Expr(1)});
+    TileBody probe(l_, all, 1, 1, &space);
+    for (const SweepPlan::Reduction& r : reductions_) probe.assume(r.value);
+    for (const SweepPlan::Reduction& r : reductions_)
+      if (std::optional<Verdict> why = probe.refuse(r.arg)) return why;
+    for (size_t o = 0; o < outputs_; o++)
+      if (std::optional<Verdict> why = probe.refuse(l_.output_sink(o).value)) return why;
+    std::vector<Access> accesses = probe.leaf_accesses();
+    for (size_t o = 0; o < outputs_; o++) {
+      std::optional<Access> a = l_.through(l_.output_sink(o).access, nullptr, &space);
+      if (!a) return Verdict::no("iteration-mismatch", "an output is no strided view over the reduced tensor");
+      accesses.push_back(std::move(*a));
+    }
+    // which dims are reduced: a stand-in that varies along rows only
+    Access row_probe = dense(0, rows_);
+    for (size_t d = 0; d < rows_.size(); d++) row_probe.strides[d] = rows_[d].is(1) ? 0 : 1;
+    const Access varies = *l_.through(row_probe, nullptr, &space);
+    std::vector<int> classes;
+    for (size_t d = 0; d < dims.size(); d++) classes.push_back(varies.strides[d].is(0));
+    for (const Expr& d : dims) p_.box.sides.push_back({0, d});
+    merge_space(p_.box, accesses, classes);
+    size_t at = 0;
+    for (size_t m : p_.box.space.merge) {
+      bool reduced = false, real = false;
+      for (size_t i = 0; i < m; i++, at++) {
+        reduced = reduced || (classes[at] && !dims[at].is(1));
+        real = real || !dims[at].is(1);
+      }
+      p_.reduced.push_back(reduced || !real);
+    }
+    return {};
+  }
+
+  bool full(size_t o) const { return l_.output_sink(o).access.dims == dims_; }
+
+  void order() {
+    need_.assign(g_.nodes.size(), 0);
+    for (size_t i = 0; i < g_.nodes.size(); i++) {
+      for (Value a : g_.nodes[i].args)
+        if (a != kNoValue) need_[i] = std::max(need_[i], need_[a.node]);
+      if (is_kind(g_.nodes[i], OpKind::reduction)) need_[i]++;
+    }
+    auto sweep = [&](size_t k) -> SweepPlan::Sweep& {
+      if (p_.sweeps.size() <= k) p_.sweeps.resize(k + 1);
+      return p_.sweeps[k];
+    };
+    for (const SweepPlan::Reduction& r : reductions_) sweep(need_[r.arg.node]).reductions.push_back(r);
+    for (size_t o = 0; o < outputs_; o++) {
+      const size_t k = need_[l_.output_sink(o).value.node];
+      if (full(o)) sweep(k).outputs.push_back(o);
+      else sweep(k ? k - 1 : 0).row_outputs.push_back(o);
+    }
+    for (uint32_t i = 0; i < g_.nodes.size(); i++) {
+      if (!live_[i]) continue;
+      for (const Type& t : g_.nodes[i].types) p_.widest = std::max(p_.widest, bytes(compute_type(t.dtype)));
+      // exp(x - max x): the exponent is never positive
+      const Node& n = g_.nodes[i];
+      if (n.op != "Exp" || g_.node(n.args[0]).op != "Sub") continue;
+      const Node& sub = g_.node(n.args[0]);
+      const Node& top = g_.node(sub.args[1]);
+      if (top.op == "ReduceMax" && top.args[0] == sub.args[0]) l_.promise_nonpositive({i, 0});
+    }
+  }
+
+  // ---- what is kept between sweeps ----
+
+  static constexpr double kWorthKeeping = 4;  // cycles a vector: about a store and a load that hit the first cache
+
+  std::map<Value, double> cost_;
+  double cost(Value v) {
+    if (auto it = cost_.find(v); it != cost_.end()) return it->second;
+    const Node& n = g_.node(v);
+    double c = 0.5;  // a load
+    if (!l_.access(v) && is_kind(n, OpKind::pointwise)) {
+      c = 0;
+      for (const kir::ScalarStep& s : scalar_program(g_, n).steps) c += kir::row(s.op).avx512;
+      for (Value a : n.args)
+        if (a != kNoValue) c += varies(a) ? cost(a) : 0;
+    } else if (!l_.access(v) && l_.step_source(v, nullptr)) {
+      c = cost(*l_.step_source(v, nullptr)) + (n.op.starts_with("Gather") ? 8 : 0);
+    }
+    return cost_[v] = c;
+  }
+  // Does it differ along the reduced dims? (by its shape)
+  bool varies(Value v) const {
+    const Dims& d = g_.type(v).dims;
+    for (int64_t a : axes_) {
+      const size_t from_right = dims_.size() - static_cast<size_t>(a);
+      if (from_right <= d.size() && !d[d.size() - from_right].is(1)) return true;
+    }
+    return false;
+  }
+
+  void keep_values() {
+    std::map<Value, std::vector<size_t>> seen;  // value over the whole space -> sweeps that compute it
+    std::map<Value, size_t> stored;             // -> sweep that stores it
+    for (size_t k = 0; k < p_.sweeps.size(); k++) {
+      std::set<Value> visited;
+      std::function<void(Value)> visit = [&](Value v) {
+        const Node& n = g_.node(v);
+        if (l_.access(v) || !is_kind(n, OpKind::pointwise) || !varies(v) || !visited.insert(v).second) return;
+        if (g_.type(v).dims == dims_) {
+          std::vector<size_t>& by = seen[v];
+          if (!by.empty() && cost(v) > kWorthKeeping) {
+            stored.emplace(v, by.front());
+            by.push_back(k);
+            return;
+          }
+          by.push_back(k);
+        }
+        for (Value a : n.args)
+          if (a != kNoValue) visit(a);
+      };
+      for (const SweepPlan::Reduction& r : p_.sweeps[k].reductions) visit(r.arg);
+      for (size_t o : p_.sweeps[k].outputs) visit(l_.output_sink(o).value);
+    }
+    std::set<size_t> taken;
+    for (const auto& [v, first] : stored) {
+      SweepPlan::Kept kept;
+      kept.value = v, kept.first = first, kept.last = seen[v].back();
+      kept.type = compute_type(g_.type(v).dtype);
+      place(kept, taken);
+      p_.kept.push_back(std::move(kept));
+    }
+  }
+
+  void place(SweepPlan::Kept& v, std::set<size_t>& taken) {
+    for (size_t o = 0; o < outputs_; o++) {
+      const Lowering::Sink& sink = l_.output_sink(o);
+      const bool same_type = g_.type(sink.value).dtype == v.type;
+      if (!full(o) || !same_type || taken.contains(o)) continue;
+      const size_t written = need_[sink.value.node];
+      if (sink.value == v.value && written == v.first) {
+        v.where = SweepPlan::Kept::own_output;
+      } else if (written >= v.last && g_.type(v.value).dtype == v.type) {
+        v.where = SweepPlan::Kept::output;
+      } else {
+        continue;
+      }
+      taken.insert(o);
+      v.access = sink.access;
+      return;
+    }
+    const Dims merged = p_.box.space.merged();
+    const size_t last = merged.size() - 1;
+    std::vector<size_t> loops;
+    for (size_t d = 0; d < last; d++)
+      if (p_.reduced[d]) loops.push_back(d);
+    const int64_t limit = std::max<int64_t>(l_.target().l2_bytes / 8, 16 << 10);
+    const int64_t width = bytes(v.type);
+    if (p_.reduced[last] ? loops.empty() && merged[last].is_num() && merged[last].num() * width <= limit
+                         : loops.size() == 1 && merged[loops[0]].is_num() &&
+                               merged[loops[0]].num() * width * row_width(l_.target(), p_.widest) <= limit) {
+      v.where = SweepPlan::Kept::scratch;
+      return;
+    }
+    v.where = SweepPlan::Kept::temp;
+    v.access = dense(l_.temp(v.type, dims_), dims_);
+  }
+};
+
+}  // namespace
+
+std::variant<SweepPlan, Verdict> plan_sweeps(Lowering& l, size_t outputs) { return Planner(l, outputs).plan(); }
+
+}  // namespace gaf
