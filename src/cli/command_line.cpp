@@ -131,8 +131,9 @@ std::string flag_value(const OptionRow& o) { return std::string_view(o.names).st
 // The words of one option land here.
 struct Slot {
   const OptionRow* row;
-  std::vector<std::string> given;
-  int count = 0;
+  std::vector<std::string> given;  // of an option that may be repeated
+  std::string last;                // of one whose last value counts
+  CLI::Option* option = nullptr;
 };
 
 void declare(CLI::App& app, const CommandRow& command, std::vector<std::unique_ptr<Slot>>& slots, std::string& model) {
@@ -141,18 +142,20 @@ void declare(CLI::App& app, const CommandRow& command, std::vector<std::unique_p
   if (command.model) app.add_option("MODEL", model, ".onnx or .gaf file; - reads ONNX from stdin")->type_name("");
   for (const OptionRow& o : kOptions) {
     if (!belongs(o, command)) continue;
-    Slot& slot = *slots.emplace_back(std::make_unique<Slot>(Slot{&o, {}, 0}));
-    if (o.takes == Takes::nothing) app.add_flag(o.names, slot.count, o.help);
-    else app.add_option(o.names, slot.given, o.help)->type_name(o.type)->allow_extra_args(false);
+    Slot& slot = *slots.emplace_back(std::make_unique<Slot>(Slot{&o, {}, "", nullptr}));
+    if (o.takes == Takes::nothing) slot.option = app.add_flag(o.names, o.help);
+    else if (o.takes == Takes::values) slot.option = app.add_option(o.names, slot.given, o.help)->type_name(o.type)->allow_extra_args(false);
+    else slot.option = app.add_option(o.names, slot.last, o.help)->type_name(o.type)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
 }
 
 void collect(const std::vector<std::unique_ptr<Slot>>& slots, CommandLine& r) {
   for (const auto& slot : slots) {
     const OptionRow& o = *slot->row;
+    if (slot->option->count() == 0) continue;
     std::vector<std::string> given = slot->given;
-    if (o.takes == Takes::nothing) given.assign(static_cast<size_t>(slot->count), "");
-    if (given.empty()) continue;
+    if (o.takes == Takes::value) given = {slot->last};
+    if (o.takes == Takes::nothing) given.assign(slot->option->count(), "");
     r.values[dashless(o.names)] = given;
     if (o.setting) r.settings[o.setting] = o.takes == Takes::nothing ? flag_value(o) : given.back();
   }
@@ -190,7 +193,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     r.command = "--help";
     r.help = top.help();
     for (size_t i = 0; i < commands.size(); i++)
-      if (first == kCommands[i].name) r.help = commands[i]->help();
+      if (first == kCommands[i].name) r.help = commands[i]->help("gaf");
     return r;
   } catch (const CLI::ExtrasError&) {
     unknown_command(argc > 2 ? argv[2] : first);
@@ -200,7 +203,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   for (size_t i = 0; i < commands.size(); i++) {
     if (!commands[i]->parsed()) continue;
     r.command = kCommands[i].name;
-    if (const std::vector<std::string> extra = commands[i]->remaining(); !extra.empty()) unknown_word(extra.front(), r.command);
+    for (const std::string& extra : commands[i]->remaining())
+      if (extra != "--") unknown_word(extra, r.command);
     collect(slots[i], r);
     const std::string precision = r.text("precision", "origin");
     if (precision != "origin") {
