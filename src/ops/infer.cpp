@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/expr_tidy.h"
 #include "ops/eval_util.h"
 #include "ops/facts.h"
 #include "ops/infer_util.h"
@@ -129,6 +130,15 @@ bool foldable(const OpRow& r) {
   }
 }
 
+// Sizes and known values in the smallest form that the symbols' ranges allow.
+void tidy_results(InferContext& c) {
+  std::vector<Range> ranges;
+  for (const Sym& s : c.syms) ranges.push_back({s.lo, s.hi});
+  for (Type& t : c.types) tidy(t.dims, ranges);
+  for (Known& k : c.results)
+    if (k) tidy(*k, ranges);
+}
+
 void check_types(const InferContext& c) {
   for (const Type& t : c.types) {
     int64_t n = 1;
@@ -172,6 +182,7 @@ void infer_nodes(Graph& g, std::vector<Sym>& syms, std::vector<std::vector<Known
     if (!n.regions.empty()) infer_regions(n, facts.types, facts.known, syms);
     InferContext c = facts.context(n, syms, g.opset);
     r.infer(c);
+    tidy_results(c);
     check_types(c);
     if (c.results.empty() && foldable(r)) fold_by_eval(c, r);
     const size_t wanted = std::max<size_t>(n.types.size(), 1);

@@ -199,6 +199,9 @@ struct Blocks {
 Blocks blocks_of(const Node& n, const Dims& d) {
   if (d.size() != 4) throw UserError("GAF3101", "four dimensions are needed").at(n.name, n.op);
   const Expr b(attr_int(n, "blocksize", 1));
+  if (n.op == "SpaceToDepth" && attr_str(n, "mode", "DCR") == "CRD")
+    return {{d[0], d[1], floordiv(d[2], b), b, floordiv(d[3], b), b},
+            {d[0], d[1] * b * b, floordiv(d[2], b), floordiv(d[3], b)}, {0, 1, 3, 5, 2, 4}};
   if (n.op == "SpaceToDepth")
     return {{d[0], d[1], floordiv(d[2], b), b, floordiv(d[3], b), b},
             {d[0], d[1] * b * b, floordiv(d[2], b), floordiv(d[3], b)}, {0, 3, 5, 1, 2, 4}};

@@ -43,8 +43,9 @@ void eval_where(EvalContext& c) {
   c.results = {a};
 }
 
-constexpr auto shift_left = [](auto a, auto b, P) { return b > 63 ? decltype(a)(0) : decltype(a)(a << b); };
-constexpr auto shift_right = [](auto a, auto b, P) { return b > 63 ? decltype(a)(0) : decltype(a)(a >> b); };
+// Shifts by the width or more push every bit out; so does, read as unsigned, a negative shift.
+constexpr auto shift_left = [](auto a, auto b, P) { return static_cast<uint64_t>(b) > 63 ? decltype(a)(0) : decltype(a)(a << b); };
+constexpr auto shift_right = [](auto a, auto b, P) { return static_cast<uint64_t>(b) > 63 ? decltype(a)(a < 0 ? -1 : 0) : decltype(a)(a >> b); };
 
 void eval_bit_shift(EvalContext& c) {
   if (attr_str(c.node, "direction", "LEFT") == "LEFT") return eval_int<shift_left>(c);

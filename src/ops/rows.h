@@ -20,5 +20,10 @@ std::span<const OpRow> pool_rows();         // windows and global pools
 std::span<const OpRow> shape_rows();        // views, Shape, Range: sizes as values
 std::span<const OpRow> move_rows();         // Concat Split Pad Tile ...
 std::span<const OpRow> index_rows();        // Gather and Scatter families, TopK, NonZero ...
+std::span<const OpRow> scatter_rows();      // writes at positions held in a tensor
+std::span<const OpRow> order_rows();        // TopK, ArgMax, NonZero, Unique, CumSum ...: along an axis, by value
+std::span<const OpRow> resize_rows();       // Resize, Upsample, GridSample ...
+std::span<const OpRow> control_rows();      // If, Loop, Scan
+std::span<const OpRow> recurrent_rows();    // LSTM, GRU, RNN
 
 }  // namespace gaf
