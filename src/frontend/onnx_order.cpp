@@ -82,6 +82,8 @@ namespace {
     at = *std::find_if(reads[at].begin(), reads[at].end(), [&](size_t r) { return !done[r]; });
   }
   path.erase(path.begin(), std::find(path.begin(), path.end(), at));
+  std::reverse(path.begin(), path.end());  // in the direction of the data, from the node that stands first
+  std::rotate(path.begin(), std::min_element(path.begin(), path.end()), path.end());
   std::string text;
   for (size_t i = 0; i < path.size() && i < 8; i++) text += fmt::format("{}'{}'", i ? ", " : "", names[path[i]]);
   UserError e("GAF3003", fmt::format("graph has a cycle through {}{}", text, path.size() > 8 ? ", ..." : ""));

@@ -21,7 +21,7 @@
 // nothing. Kernels and regions use the graph's sizes. Attributes: 3, 0.5 (float32; 0.1d where only a double is exact),
 // "text", [1,2], [0.5], ["a"], ints[] floats[] strings[] where empty, (batch,4) for dims, f32[2]:[0.5,1.0] for a tensor.
 // Opset (if not 17) and metadata stand before all: `opset 13`, `metadata "key" = "value"`.
-// A constant of more than 16 elements is written by its content hash. Where the reader has no data for a hash, it makes
+// A constant node of more than 16 elements is written by its content hash. Where the reader has no data for a hash, it makes
 // numbers up from it, always the same ones (graph_parse.cpp), so that a test can hold large weights; the hash is then kept
 // as attribute `hash` and printed again.
 #pragma once

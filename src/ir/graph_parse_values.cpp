@@ -132,10 +132,6 @@ Tensor ValueParser::tensor() {
   size_t at = s_.start();
   s_.expect(":");
   std::vector<int64_t> sizes = numbers(t.dims, at);
-  if (s_.pos() < s_.text().size() && s_.text()[s_.pos()] == '#') {
-    s_.pos()++;
-    return data_for(s_.hex("the hash of a tensor"), t.dtype, sizes, at);
-  }
   return filled(t.dtype, sizes, raw_elements(&at), at);
 }
 

@@ -109,10 +109,6 @@ std::string tensor_values(const Tensor& t) {
   return out + "]";
 }
 
-std::string tensor_body(const Tensor& t) {
-  return t.numel() > kInlineElements ? fmt::format("#{:016x}", t.hash()) : tensor_values(t);
-}
-
 template <class T, class F>
 std::string list_text(const std::vector<T>& v, std::string_view empty, F each) {
   if (v.empty()) return std::string(empty);
@@ -144,7 +140,7 @@ struct AttrText {
   std::string operator()(const std::vector<double>& v) const { return list_text(v, "floats[]", attr_float_text); }
   std::string operator()(const std::vector<std::string>& v) const { return list_text(v, "strings[]", quote); }
   std::string operator()(const Tensor& t) const {
-    return fmt::format("{}[{}]:{}", name(t.dtype), fmt::join(t.dims, ","), tensor_body(t));
+    return fmt::format("{}[{}]:{}", name(t.dtype), fmt::join(t.dims, ","), tensor_values(t));
   }
   std::string operator()(const Dims& v) const { return "(" + dims_text(v, sym) + ")"; }
 };

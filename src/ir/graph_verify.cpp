@@ -4,7 +4,7 @@
 //   3. dims use only sizes of the graph, and are not negative where they are numbers
 //   4. names of inputs, of outputs, of sizes and of kernels are unique
 //   5. a call names a kernel that exists, with as many operands and results as that has, of the same types
-//   6. a region takes what its node passes: the operands (If: without the condition), captured values last
+//   6. the regions of an If take its operands without the condition, that of a Loop all of them; captured values last
 //   7. all of it again in every kernel and region
 // Op-specific checks (arity, attributes, shapes) are the op table's. Every problem names its node.
 #include <fmt/format.h>
@@ -101,7 +101,7 @@ class Verifier {
 
   void region(const Node& n, const Graph& r) {
     size_t passed = n.args.size() - (n.op == "If" && !n.args.empty() ? 1 : 0);
-    if (r.num_inputs() != passed)
+    if ((n.op == "If" || n.op == "Loop") && r.num_inputs() != passed)
       problem(fmt::format("region @{} takes {} values, its node passes {}", r.name, r.num_inputs(), passed));
     nested(r, fmt::format("region @{}: ", r.name));
   }
