@@ -185,6 +185,8 @@ class TileBody {
   Operand emit_step(const kir::ScalarStep& s, DType out, std::vector<Operand> args, bool may_wait);
   Operand settle(Operand o);                    // writes a pending product
   Operand converted(Operand o, DType to);
+  // The rectangle of an access; ^T where its rows, not its columns, lie side by side in memory.
+  kir::Ref rectangle(const Access& a, std::span<const Expr> indices = {});
   Operand load(const Access& a, DType t, std::span<const Expr> indices);
   Operand load_gathered(const Access& a, DType t);
   Operand expr_tile(const Expr& e, DType t = DType::i32);  // an index value as a [1,1]

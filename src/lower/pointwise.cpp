@@ -20,6 +20,45 @@ int widest(const Graph& g) {
 
 std::vector<kir::Slice> unranged(size_t rank) { return std::vector<kir::Slice>(rank, kir::Slice{0}); }
 
+// The dim whose elements lie side by side in some operand or result while those of the columns do not.
+std::optional<size_t> turned_dim(Lowering& l, std::span<const Access> accesses, const Box& box) {
+  const Dims merged = box.space.merged();
+  const size_t col = merged.size() - 1;
+  for (const Access& whole : accesses) {
+    const std::optional<Access> a = box.space.merge.empty() ? whole : reshape(whole, merged);
+    if (!a || a->strides[col].is(0) || a->strides[col].is(1) || merged[col].is(1)) continue;
+    for (size_t d = 0; d < col; d++)
+      if (a->strides[d].is(1) && l.expect(merged[d]) >= 4 && l.expect(merged[col]) >= 2) return d;
+  }
+  return {};
+}
+
+// Square tiles of rows (dim `turned`) and columns, so that what is turned is read or written in whole vectors and
+// transposed in registers. One body: tiles at the ends are cut by extents.
+void write_turned(Lowering& l, Box& box, const OutputGroup& group, size_t turned) {
+  const size_t rank = box.sides.size(), col = rank - 1;
+  const int64_t side = std::max<int64_t>(8, l.target().lanes);
+  Dims extents;
+  for (const Box::Side& s : box.sides) extents.push_back(s.hi - s.lo);
+  auto capacity = [&](size_t d) { return extents[d].is_num() ? std::min(side, extents[d].num()) : side; };
+  const int64_t rows = capacity(turned), cols = capacity(col);
+  auto span = [&](size_t d, const Expr& tile, int64_t n) {
+    const bool even = extents[d].is_num() && extents[d].num() % n == 0;
+    return kir::Slice{box.sides[d].lo + tile * n, even ? Expr(n) : min(Expr(n), extents[d] - tile * n)};
+  };
+  Dims tiles = extents;
+  tiles[turned] = ceildiv(extents[turned], rows);
+  tiles[col] = ceildiv(extents[col], cols);
+  nest(l, tiles, rows * cols, [&](const std::vector<Expr>& i) {
+    std::vector<kir::Slice> at = unranged(rank);
+    for (size_t d = 0; d < rank; d++) at[d].at = box.sides[d].lo + i[d];
+    at[turned] = span(turned, i[turned], rows);
+    at[col] = span(col, i[col], cols);
+    TileBody body(l, at, rows, cols, &box.space);
+    for (size_t o : group.outputs) body.store_output(o);
+  });
+}
+
 // Writes one box of a group of outputs.
 std::optional<Verdict> write_box(Lowering& l, Box& box, const OutputGroup& group) {
   std::vector<Access> accesses;
@@ -41,6 +80,10 @@ std::optional<Verdict> write_box(Lowering& l, Box& box, const OutputGroup& group
   const int64_t step = column_step(n, row_width(l.target(), widest(l.fn())), l.target().lanes);
   const int64_t expected = std::max<int64_t>(1, l.expect(n));
 
+  if (const std::optional<size_t> turned = turned_dim(l, accesses, box)) {
+    write_turned(l, box, group, *turned);
+    return {};
+  }
   auto write = [&](const std::vector<Expr>& outer_at, const std::function<void(const ColumnBody&)>& loop) {
     std::vector<kir::Slice> at = unranged(rank);
     for (size_t d = 0; d < col; d++) at[d].at = box.sides[d].lo + outer_at[d];

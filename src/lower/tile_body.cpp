@@ -1,5 +1,7 @@
 // Emission of pointwise nodes on one tile: values are asked for from the outputs down, each is written once, at the tile's
 // rectangle. Knows scalar programs and accesses; loops, accumulators and the choice of tiles are the templates'.
+#include <utility>
+
 #include "lower/lowering.h"
 
 namespace gaf {
@@ -265,6 +267,24 @@ bool TileBody::varies(const Access& a, const std::vector<bool>& dims) const {
   return false;
 }
 
+kir::Ref TileBody::rectangle(const Access& a, std::span<const Expr> indices) {
+  const size_t rank = at_.size();
+  int row = -1;  // the only row dim
+  for (size_t i = 0; i < rank; i++)
+    if (at_[i].n && static_cast<int>(i) != col_dim_) row = row < 0 ? static_cast<int>(i) : static_cast<int>(rank);
+  if (row < 0 || row == static_cast<int>(rank) || rows_ == 1 || cols_ == 1 || a.dims.size() != rank) return l_.ref(a, at_, indices);
+  const size_t r = static_cast<size_t>(row), c = static_cast<size_t>(col_dim_);
+  if (!a.strides[r].is(1) || a.strides[c].is(1) || a.strides[c].is(0) || a.dims[c].is(1)) return l_.ref(a, at_, indices);
+  std::vector<int64_t> perm;
+  for (size_t i = 0; i < rank; i++) perm.push_back(static_cast<int64_t>(i));
+  std::swap(perm[r], perm[c]);
+  std::vector<kir::Slice> at = at_;
+  std::swap(at[r], at[c]);
+  kir::Ref ref = l_.ref(*transpose(a, perm), at, indices);
+  ref.transposed = true;
+  return ref;
+}
+
 TileBody::Operand TileBody::load(const Access& a, DType t, std::span<const Expr> indices) {
   for (const Indirect& i : a.indirect)
     if (varies(*i.index, ranged())) return load_gathered(a, t);
@@ -274,7 +294,7 @@ TileBody::Operand TileBody::load(const Access& a, DType t, std::span<const Expr>
   o.rows = varies(a, rows) && rows_ > 1;
   o.cols = varies(a, cols) && cols_ > 1;
   o.type = t;
-  kir::Ref r = l_.ref(a, at_, indices);
+  kir::Ref r = rectangle(a, indices);
   const size_t back = static_cast<size_t>(col_dim_ >= 0 ? at_.size() - static_cast<size_t>(col_dim_) : 0);
   const bool unit = !o.cols || a.strides[a.strides.size() - back].is(1);
   const bool ragged = (o.rows && ragged_rows_) || (o.cols && ragged_cols_);
@@ -380,15 +400,19 @@ kir::Ref TileBody::tile(Value v) {
 }
 
 void TileBody::store(Value v, kir::Ref dst) {
+  auto copy = [&](kir::Ref tile) {  // ^T stands on the source of a copy
+    if (std::exchange(dst.transposed, false)) tile.transposed = true;
+    l_.b.copy(std::move(dst), std::move(tile));
+  };
   const DType type = kir::type_of(l_.b.k, dst);
   const auto [dr, dc] = kir::extents(l_.b.k, dst);
   // a plain copy keeps its dtype: no way through f32
   if (const Access* a = bound_.contains(v) ? nullptr : leaf(v, nullptr); a && compute_type(type) != type && a->indirect.empty()) {
-    kir::Ref src = l_.ref(*a, at_);
+    kir::Ref src = rectangle(*a);
     if (kir::type_of(l_.b.k, src) == type && kir::extents(l_.b.k, src) == std::pair{dr, dc}) {
       kir::Ref raw = fresh(type, !dr.is(1), !dc.is(1));
       l_.b.copy(raw, std::move(src), ragged() ? std::optional<double>(0) : std::nullopt);
-      l_.b.copy(std::move(dst), cut(raw));
+      copy(cut(raw));
       return;
     }
   }
@@ -417,7 +441,7 @@ void TileBody::store(Value v, kir::Ref dst) {
       l_.b.map(t, S::mov, {o.arg});
     }
   }
-  l_.b.copy(std::move(dst), cut(t));
+  copy(cut(t));
 }
 
 void TileBody::accumulate(S op, kir::Ref acc, Value v) {
@@ -435,7 +459,7 @@ void TileBody::store_output(size_t output) {
   const Lowering::Sink& sink = l_.output_sink(output);
   const std::optional<Access> a = l_.through(sink.access, nullptr, space_);
   GAF_CHECK(a) << "output " << output << " has no rectangle in the iteration space";
-  store(sink.value, l_.ref(*a, at_));
+  store(sink.value, rectangle(*a));
 }
 
 // ---- may it be emitted; what need not be emitted in the innermost block ----

@@ -89,6 +89,26 @@ TEST(Pointwise, TransposedOperandAndResult) {
 )");
 }
 
+TEST(Pointwise, TurnedTiles) {
+  for (const char* dims : {"2,32,48", "1,3,70", "2,40,3", "3,17,33"}) {
+    const std::string d = dims;
+    const size_t a = d.find(','), b = d.rfind(',');
+    const std::string turned = d.substr(0, a) + d.substr(b) + d.substr(a, b - a);
+    check("graph @k(%0: f32[" + d + "], %1: f32[" + turned + "]) -> (%3) {\n  %2 = Transpose(%0) {perm=[0,2,1]} : f32[" + turned +
+          "]\n  %3 = Mul(%2, %1) : f32[" + turned + "]\n}\n");
+    check("graph @k(%0: f32[" + d + "]) -> (%2) {\n  %1 = Sigmoid(%0) : f32[" + d + "]\n  %2 = Transpose(%1) {perm=[0,2,1]} : f32[" +
+          turned + "]\n}\n");
+  }
+  check(R"(graph @k(size n, %0: f32[n,20], %1: f32[n], %2: f32[20,n]) -> (%5) {
+  %3 = Transpose(%0) {perm=[1,0]} : f32[20,n]
+  %4 = Add(%3, %1) : f32[20,n]
+  %5 = Mul(%4, %2) : f32[20,n]
+}
+)", {{1}, {16}, {37}});
+  check("graph @k(%0: f16[9,20]) -> (%1) {\n  %1 = Transpose(%0) {perm=[1,0]} : f16[20,9]\n}\n");
+  check("graph @k(%0: i64[9,20]) -> (%1) {\n  %1 = Transpose(%0) {perm=[1,0]} : i64[20,9]\n}\n");
+}
+
 TEST(Pointwise, ViewsInside) {
   check(R"(graph @k(%0: f32[4,6], %1: f32[24], %2: f32[2,2,6]) -> (%6) {
   %3 = Exp(%0) : f32[4,6]
