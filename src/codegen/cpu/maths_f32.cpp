@@ -106,10 +106,83 @@ Val erf(const Maths& m, Val x) {
   static constexpr double q[] = {1, 0x1.010fe8p-1, 0x1.d3634ep-4, 0x1.ea81ap-7, 0x1.30bf38p-10, 0x1.3f898ap-15};
   return rational(m, m.clamp(x, -3.92, 3.92), p, q);
 }
+// (e - 1) / (e + 1) with e = exp(2|x|): no cancellation near 0
 Val tanh(const Maths& m, Val x) {
-  static constexpr double p[] = {1, 0x1.182ca8p-3, 0x1.fb1b9ap-9, 0x1.d616fap-16, 0x1.06f91ep-25, -0x1.ae2198p-37};
-  static constexpr double q[] = {1, 0x1.e16ba8p-2, 0x1.be6e82p-6, 0x1.9d1b22p-12, 0x1.59cd2cp-20};
-  return rational(m, m.clamp(x, -9.01, 9.01), p, q);
+  Val a = m.min(m.c(9.02), m.ir.fabs(x));
+  const Reduced q = reduce(m, m.add(a, a));
+  Val s = scale(m, q.t), e = m.fma(s, expm1_reduced(m, q.r), m.sub(s, m.c(1)));
+  return m.ir.copysign(m.div(e, m.add(e, m.c(2))), x);
+}
+
+// ---- sin, cos ----
+// For |x| >= 2^17: x = k 2^e with a 24-bit k, so only three words of 2/pi, from the bit that e points to on, have a part in
+// x * 2/pi mod 4 (Payne and Hanek). Returns the quadrant and the rest as an angle in f64.
+struct Angle {
+  Val quadrant, r;  // i32; f64
+};
+Angle reduce_large(const Maths& m, Val x) {
+  // floor(2/pi * 2^(24 + 8i)) modulo 2^32: words that begin at every eighth bit
+  static constexpr uint32_t kTwoOverPi[] = {0x00a2f983, 0xa2f9836e, 0xf9836e4e, 0x836e4e44, 0x6e4e4415, 0x4e441529, 0x441529fc, 0x1529fc27,
+                                            0x29fc2757, 0xfc2757d1, 0x2757d1f5, 0x57d1f534, 0xd1f534dd, 0xf534ddc0, 0x34ddc0db, 0xddc0db62,
+                                            0xc0db6295, 0xdb629599, 0x6295993c, 0x95993c43, 0x993c4390, 0x3c439041};
+  Ir& ir = m.ir;
+  const int n = m.t.lanes;
+  auto i32 = [&](int64_t v) { return ir.inum({Elem::i32, n}, v); };
+  auto i64 = [&](int64_t v) { return ir.inum({Elem::i64, n}, v); };
+  Val bits = ir.and_(m.bits(x), i32(0x7fffffff)), table = ir.table(kTwoOverPi);
+  Val k = ir.or_(ir.and_(bits, i32(0x7fffff)), i32(0x800000));
+  // the exponent from 2^17 on: eights choose the words, the rest shifts k; so the first product counts 2^-30
+  Val e = ir.smin(ir.smax(ir.sub(ir.lshr(bits, 23), i32(127 + 17)), i32(0)), i32(110));
+  Val shift = ir.and_(e, i32(7)), at = ir.lshr(e, 3);
+  auto word = [&](int64_t further) {
+    Val index = ir.add(at, i32(further));
+    if (n == 1) return ir.zext(ir.load({Elem::i32, 1}, ir.offset(table, ir.mul(ir.sext(index, Elem::i64), ir.i64(4))), 4), Elem::i64);
+    return ir.zext(ir.gather({Elem::i32, n}, table, index, ir.inum({Elem::i1, n}, 1)), Elem::i64);
+  };
+  Val wide = ir.shl(ir.zext(k, Elem::i64), ir.zext(shift, Elem::i64));  // below 2^31
+  // product of wide and 96 bits, kept modulo 2^64 above the last 32: two bits of quadrant, 62 of fraction
+  Val high = ir.shl(ir.mul(wide, word(0)), 32), middle = ir.mul(wide, word(4)), low = ir.lshr(ir.mul(wide, word(8)), 32);
+  Val sum = ir.add(ir.add(high, middle), low);
+  Val quadrant = ir.lshr(ir.add(sum, i64(int64_t{1} << 61)), 62);
+  Val rest = ir.sub(sum, ir.shl(quadrant, 62));
+  Val r = ir.fmul(ir.from_int(rest, Elem::f64, true), ir.num({Elem::f64, n}, 0x1.921fb54442d18p-62));  // pi/2 * 2^-62
+  Val negative = ir.icmp(Pred::lt, m.bits(x), i32(0));
+  Val q = ir.narrow(quadrant, Elem::i32);
+  return {ir.select(negative, ir.sub(i32(0), q), q), ir.select(negative, ir.fneg(r), r)};
+}
+
+// sin(x + quarter * pi / 2). The reduction is done in f64: there x - n pi/2 keeps enough digits without tricks.
+Val circle(const Maths& m, Val x, int quarter) {
+  static constexpr double s[] = {-0x1.555546p-3, 0x1.11073ap-7, -0x1.994388p-13};
+  static constexpr double k[] = {0x1.55554ap-5, -0x1.6c0c32p-10, 0x1.99eb4ap-16};
+  Ir& ir = m.ir;
+  Val wide = ir.fext(x);
+  const Maths d(ir, wide);
+  Val t = d.fma(wide, d.c(0x1.45f306dc9c883p-1), d.c(0x1.8p52)), n = d.sub(t, d.c(0x1.8p52));
+  Val rest = d.fma(n, d.c(-0x1.921fb54p0), wide);  // 27 bits of pi/2: the product is exact
+  rest = d.fma(n, d.c(-0x1.10b4611a62633p-30), rest);
+  Val q = ir.narrow(d.bits(t), Elem::i32);
+  Val large = ir.fcmp(Pred::ge, ir.fabs(x), m.c(0x1p17));
+  Block usual = ir.here(), slow = ir.block("large_angle"), join = ir.block("angle");
+  ir.br(ir.any(large), slow, join);
+  ir.enter(slow);
+  const Angle a = reduce_large(m, x);
+  Val slow_q = ir.select(large, a.quadrant, q), slow_rest = ir.select(large, a.r, rest);
+  Block slow_end = ir.here();
+  ir.br(join);
+  ir.enter(join);
+  Val rp = ir.phi(d.t), qp = ir.phi(m.ints());
+  ir.incoming(rp, rest, usual), ir.incoming(rp, slow_rest, slow_end);
+  ir.incoming(qp, q, usual), ir.incoming(qp, slow_q, slow_end);
+
+  Val r = ir.fnarrow(rp), z = m.mul(r, r);
+  Val quadrant = ir.add(qp, m.ci(quarter));
+  Val sine = m.fma(m.mul(z, r), m.poly(z, s), r);
+  Val cosine = m.fma(m.mul(z, z), m.poly(z, k), m.fma(z, m.c(-0.5), m.c(1)));
+  Val v = ir.select(ir.icmp(Pred::ne, ir.and_(quadrant, m.ci(1)), m.ci(0)), cosine, sine);
+  v = m.value(ir.xor_(m.bits(v), ir.shl(ir.and_(quadrant, m.ci(2)), 30)));
+  if (quarter == 0) v = ir.select(ir.fcmp(Pred::eq, x, m.c(0)), x, v);
+  return ir.select(m.less(ir.fabs(x), m.c(HUGE_VAL)), v, m.c(NAN));
 }
 
 }  // namespace
@@ -126,7 +199,8 @@ Val math_f32(Ir& ir, S op, Val a, Val b) {
     case S::sigmoid: return sigmoid(m, a);
     case S::erf: return erf(m, a);
     case S::pow: return ir.fnarrow(math_f64(ir, op, ir.fext(a), ir.fext(b)));
-    case S::sin: case S::cos: return ir.fnarrow(math_f64(ir, op, ir.fext(a), nullptr));
+    case S::sin: return circle(m, a, 0);
+    case S::cos: return circle(m, a, 1);
     default: break;
   }
   GAF_CHECK(false) << kir::row(op).name << " has no spelling for floats";

@@ -93,6 +93,20 @@ Val tanh(const Maths& m, Val x) {
   return m.ir.copysign(m.div(e, m.add(e, m.c(2))), x);
 }
 
+// |x| < 1: x P(x^2); above: 1 - exp(-x^2) R(1 / (|x| + 2))
+Val erf(const Maths& m, Val x) {
+  static constexpr double p[] = {0x1.20dd750429b6dp+0, -0x1.812746b0379bdp-2, 0x1.ce2f21a040d16p-4, -0x1.b82ce311fa942p-6,
+                                 0x1.565bccf92b395p-8, -0x1.c02db03dd89a1p-11, 0x1.f9a2baa922f65p-14, -0x1.f4ca4d716f7efp-17,
+                                 0x1.b97fd3ef6cad5p-20, -0x1.5c0727773fc6ep-23, 0x1.d71b12c716a2ap-27, -0x1.abae5422c7d7bp-31};
+  static constexpr double r[] = {-0x1.a42c6157c0f60p-19, 0x1.20f6136f6b574p-1, 0x1.1f8e4f58d1816p+0, 0x1.077cc2103f8c6p+1,
+                                 0x1.e5c0e98993dd5p+0, 0x1.3c696c3c68d06p+3, -0x1.48f13e6288a43p+5, 0x1.42739a9c92264p+7,
+                                 -0x1.fed2de9945234p+8, 0x1.f164d78d99ce4p+9, -0x1.2041d9a5ab140p+10, 0x1.7601f47beb6b3p+9,
+                                 -0x1.a8440756db93fp+7};
+  Val a = m.min(m.c(6), m.ir.fabs(x)), z = m.mul(a, a);
+  Val far = m.sub(m.c(1), m.mul(exp(m, m.ir.fneg(z)), m.poly(m.div(m.c(1), m.add(a, m.c(2))), r)));
+  return m.ir.select(m.less(m.c(1), a), m.ir.copysign(far, x), m.mul(x, m.poly(z, p)));
+}
+
 // ---- pow ----
 // a * b = high + low, exactly
 struct Pair {
@@ -180,6 +194,7 @@ Val math_f64(Ir& ir, S op, Val a, Val b) {
     case S::log1p: return log1p(m, a);
     case S::tanh: return tanh(m, a);
     case S::sigmoid: return sigmoid(m, a);
+    case S::erf: return erf(m, a);
     case S::pow: return pow(m, a, b);
     case S::sin: return circle(m, a, 0);
     case S::cos: return circle(m, a, 1);
