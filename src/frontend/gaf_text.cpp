@@ -62,7 +62,7 @@ std::unordered_map<uint64_t, std::string_view> read_data(std::string_view file, 
 
 }  // namespace
 
-void save_graph(const Graph& g, const std::string& path) {
+void write_gaf_text(const Graph& g, const std::string& path) {
   Table table;
   collect(g, table);
   std::string text = print_graph(g);
@@ -86,7 +86,7 @@ void save_graph(const Graph& g, const std::string& path) {
   write_file(path, parts);
 }
 
-Graph load_graph(const FileBytes& file, const std::string& name) {
+Graph read_gaf_text(const FileBytes& file, const std::string& name, const ReadOptions& o) {
   std::string_view text = file.bytes;
   std::unordered_map<uint64_t, std::string_view> data;
   size_t mark = text.starts_with(kMark) ? 0 : text.find("\n" + std::string(kMark));
@@ -95,7 +95,7 @@ Graph load_graph(const FileBytes& file, const std::string& name) {
     data = read_data(text, mark + kMark.size(), name);
     text = text.substr(0, mark);
   }
-  return parse_graph(text, name, [&](uint64_t hash, DType dtype, const std::vector<int64_t>& dims) -> Tensor {
+  auto source = [&](uint64_t hash, DType dtype, const std::vector<int64_t>& dims) -> Tensor {
     auto it = data.find(hash);
     if (it == data.end()) return {};
     Tensor t{dtype, dims, nullptr};
@@ -108,9 +108,10 @@ Graph load_graph(const FileBytes& file, const std::string& name) {
     t = Tensor::make(dtype, dims);
     std::memcpy(t.mut<char>(), it->second.data(), it->second.size());
     return t;
-  });
+  };
+  return bind_sizes(parse_graph(text, name, source), o);
 }
 
-Graph load_graph(const std::string& path) { return load_graph(map_file(path), path); }
+Graph read_gaf_text(const std::string& path, const ReadOptions& o) { return read_gaf_text(map_file(path), path, o); }
 
 }  // namespace gaf

@@ -9,13 +9,18 @@
 #pragma once
 #include <string>
 
-#include "frontend/mapped_file.h"
+#include "frontend/onnx.h"
 #include "ir/graph.h"
 
 namespace gaf {
 
-void save_graph(const Graph& g, const std::string& path);   // UserError GAF8001, GAF8002
-Graph load_graph(const std::string& path);                  // UserError GAF8001, GAF3001 with line and column
-Graph load_graph(const FileBytes& file, const std::string& name);  // name: for messages; constants share the bytes
+void write_gaf_text(const Graph& g, const std::string& path);  // UserError GAF8001, GAF8002
+// UserError GAF8001; GAF3001 with line and column; GAF3102, GAF3104 for shapes and dims that do not fit. Sizes that the options
+// fix are numbers in the graph.
+Graph read_gaf_text(const std::string& path, const ReadOptions& o = {});
+Graph read_gaf_text(const FileBytes& file, const std::string& name, const ReadOptions& o = {});  // name: for messages
+
+// The graph with sizes replaced by numbers as options.shapes and options.dims say.
+Graph bind_sizes(Graph g, const ReadOptions& o);
 
 }  // namespace gaf

@@ -39,39 +39,39 @@ graph @g(size n, %0 "x": f32[n,40]) -> (%3 "y") {
 
 TEST_F(GafText, SavedGraphIsWhole) {
   Graph g = with_weights();
-  save_graph(g, path_);
-  Graph back = load_graph(path_);
+  write_gaf_text(g, path_);
+  Graph back = read_gaf_text(path_);
   EXPECT_EQ(print_graph(back), print_graph(g));
   EXPECT_TRUE(constant(back, {1, 0})->equal(*constant(g, {1, 0})));
   EXPECT_TRUE(constant(back.kernels[0], {1, 0})->equal(*constant(g.kernels[0], {1, 0})));
   EXPECT_TRUE(attr_tensor(back.nodes[2], "table")->equal(*attr_tensor(g.nodes[2], "table")));
   EXPECT_EQ(back.nodes[1].attrs.count("hash"), 0u);
   std::string first = read_file(path_);
-  save_graph(back, path_);
+  write_gaf_text(back, path_);
   EXPECT_EQ(read_file(path_), first);
 }
 
 TEST_F(GafText, DataIsAlignedForTheMap) {
-  save_graph(with_weights(), path_);
-  Graph back = load_graph(path_);
+  write_gaf_text(with_weights(), path_);
+  Graph back = read_gaf_text(path_);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(constant(back.kernels[0], {1, 0})->data.get()) % 64, 0u);
 }
 
 TEST_F(GafText, TextAloneIsAFile) {
   Graph g = with_weights();
   write_file(path_, print_graph(g));
-  EXPECT_EQ(print_graph(load_graph(path_)), print_graph(g));
+  EXPECT_EQ(print_graph(read_gaf_text(path_)), print_graph(g));
 }
 
 TEST_F(GafText, DamageIsRefused) {
-  save_graph(with_weights(), path_);
+  write_gaf_text(with_weights(), path_);
   std::string whole = read_file(path_);
   size_t mark = whole.find("---- constants\n");
   ASSERT_NE(mark, whole.npos);
   for (size_t n = mark + 16; n + 1 < whole.size(); n += 7) {  // the end of the last line may be missing, no more
     write_file(path_, whole.substr(0, n));
     try {
-      load_graph(path_);
+      read_gaf_text(path_);
       bool between = whole[n - 1] == '\n' || whole[n] == '\n';
       EXPECT_TRUE(between) << n;
     } catch (const UserError& e) {
@@ -84,7 +84,22 @@ TEST_F(GafText, DamageIsRefused) {
   ASSERT_NE(size, other.npos);
   other.replace(size, 4, " 156");
   write_file(path_, other);
-  EXPECT_THROW(load_graph(path_), UserError);
+  EXPECT_THROW(read_gaf_text(path_), UserError);
+}
+
+TEST(BindSizes, ShapesAndDimsBecomeNumbers) {
+  Graph g = parse_graph(R"(graph @g(size n, size m, %0 "x": f32[n,m]) -> (%1 "y") {
+  %1 = Foo(%0) {shape=(n*2,m)} : f32[n*2,m]
+}
+)");
+  EXPECT_EQ(print_graph(bind_sizes(g, {.dims = {{"n", 3}}})), R"(graph @g(size m, %0 "x": f32[3,m]) -> (%1 "y") {
+  %1 = Foo(%0) {shape=(6,m)} : f32[6,m]
+}
+)");
+  EXPECT_EQ(print_type(bind_sizes(g, {.shapes = {{"x", {-1, 4}}}}).nodes[1].types[0], g), "f32[n*2,4]");
+  EXPECT_THROW(bind_sizes(g, {.dims = {{"k", 3}}}), UserError);
+  EXPECT_THROW(bind_sizes(g, {.shapes = {{"x", {1}}}}), UserError);
+  EXPECT_THROW(bind_sizes(g, {.shapes = {{"x", {2, 4}}}, .dims = {{"n", 3}}}), UserError);
 }
 
 }  // namespace
