@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/expr_tidy.h"
+
 namespace gaf {
 
 std::vector<std::string> node_origins(const Node& n) {
@@ -60,16 +62,21 @@ Value Rebuild::emit(std::string op, std::vector<Value> args, Attrs attrs, std::s
   n.name = because.empty() ? "" : g().nodes[because.back().node].name;
   std::vector<Type> types;
   std::vector<std::optional<std::vector<Expr>>> known(n.args.size());
+  std::vector<const Tensor*> constants;
   for (size_t i = 0; i < n.args.size(); i++) {
     Value v = n.args[i];
     types.push_back(v == kNoValue ? Type{} : g().type(v));
     const Tensor* c = v == kNoValue ? nullptr : gaf::constant(g(), v);
+    constants.push_back(c);
     if (!c || is_float(c->dtype) || c->numel() > 64) continue;
     known[i].emplace();
     for (int64_t k = 0; k < c->numel(); k++) known[i]->push_back(c->get_int(k));
   }
-  InferContext ctx{n, types, known, out_.g.syms, out_.g.opset, {}, {}};
+  InferContext ctx{n, types, known, out_.g.syms, out_.g.opset, constants, {}, {}};
   op_row(n).infer(ctx);
+  std::vector<Range> ranges;
+  for (const Sym& s : out_.g.syms) ranges.push_back({s.lo, s.hi});
+  for (Type& t : ctx.types) tidy(t.dims, ranges);
   GAF_CHECK(ctx.types.size() >= results) << n.op << " has too few results";
   n.types = std::move(ctx.types);
   return out_.add(std::move(n));
@@ -85,6 +92,19 @@ Graph Rebuild::finish() {
 }
 
 namespace {
+// Equal, or two spellings of the same sizes: tried at a few values of the symbols.
+bool same_type(const Type& a, const Type& b, const std::vector<Sym>& syms) {
+  if (a == b) return true;
+  if (a.dtype != b.dtype || a.dims.size() != b.dims.size()) return false;
+  for (int64_t at : {1, 7, 64, 129}) {
+    std::vector<int64_t> values;
+    for (size_t i = 0; i < syms.size(); i++) values.push_back(std::clamp<int64_t>(at + static_cast<int64_t>(i) * 5, syms[i].lo, syms[i].hi));
+    for (size_t i = 0; i < a.dims.size(); i++)
+      if (a.dims[i].eval(values) != b.dims[i].eval(values)) return false;
+  }
+  return true;
+}
+
 // What a rule made stands for the node it replaced: every new node without a name of its own, and the result in any case.
 void name_after(Graph& g, size_t before, Value result, const Node& old) {
   for (size_t i = before; i < g.nodes.size(); i++) {
@@ -109,7 +129,7 @@ Graph rewrite(const Graph& from, RewriteLog& log, const Rule& rule) {
       size_t before = b.g().nodes.size();
       if (std::optional<Value> v = rule(b, n)) {
         name_after(b.g(), before, *v, old);
-        GAF_CHECK(b.g().type(*v) == old.types[0]) << "a rule changed the type of '" << old.name << "' (" << old.op << ") from "
+        GAF_CHECK(same_type(b.g().type(*v), old.types[0], b.g().syms)) << "a rule changed the type of '" << old.name << "' (" << old.op << ") from "
                                                   << print_type(old.types[0], from) << " to " << print_type(b.g().type(*v), b.g());
         b.set({i, 0}, *v);
         continue;
