@@ -95,6 +95,8 @@ Result run_steps(const Case& c, const std::string& input, const Steps& steps) {
     }
   } catch (const UserError& e) {
     for (const ErrorInfo& i : e.all()) result.problems.push_back({i.line, i.message, false});
+  } catch (const InternalError& e) {
+    result.problems.push_back({0, e.what(), false});
   }
   for (Section& s : result.sections)
     if (!s.text.empty() && s.text.back() != '\n') s.text += '\n';
@@ -160,7 +162,7 @@ class TextTest : public ::testing::Test {
 void bless(Case& c, const Steps& steps) {
   Result got = run_steps(c, c.input, steps);
   bool failed = std::any_of(got.problems.begin(), got.problems.end(), [](const Problem& p) { return !p.warning; });
-  if (failed) return;
+  if (failed) return;  // nothing to write down: the test says what is wrong
   if (c.expected.empty()) c.expected = got.sections;
   for (Section& s : c.expected)
     if (const std::string* text = find_section(got, s.name)) s.text = *text;
