@@ -45,6 +45,8 @@ std::optional<Access> slice(const Access& a, size_t axis, const Expr& start, int
 std::optional<Access> apply_view(const Graph& g, const Node& n, const Access& a, uint32_t result = 0);
 bool same_place(const Access& a, const Access& b);                                // the same elements in the same order
 
+// How often Tile repeats each dim, or a nearest-neighbour Resize by whole factors each element of it.
+std::optional<std::vector<int64_t>> repeats_of(const Graph& g, const Node& n);
 std::optional<Dims> pads_before(const Graph& g, const Node& pad);                  // elements put before each dim, if known
 
 // The box of iterations a template walks, as TileBody sees it. Values are broadcast to `dims`, then adjacent dims merge:

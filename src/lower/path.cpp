@@ -179,10 +179,36 @@ std::optional<Dims> pads_before(const Graph& g, const Node& n) {
   return all;
 }
 
+std::optional<std::vector<int64_t>> repeats_of(const Graph& g, const Node& n) {
+  const Dims &from = g.type(n.args[0]).dims, &to = n.types[0].dims;
+  if (n.op == "Resize") {
+    // element i of the result is element i / factor of the source only by these rules of rounding
+    const std::string mode = attr_str(n, "mode", "nearest"), place = attr_str(n, "coordinate_transformation_mode", "half_pixel"),
+                      nearest = attr_str(n, "nearest_mode", "round_prefer_floor");
+    const bool half = (place == "half_pixel" || place == "pytorch_half_pixel") && nearest.starts_with("round");
+    if (mode != "nearest" || !(half || (place == "asymmetric" && nearest == "floor"))) return {};
+  } else if (n.op != "Tile") {
+    return {};
+  }
+  std::vector<int64_t> out;
+  for (size_t d = 0; d < from.size(); d++) {
+    int64_t r = 0;
+    if (to[d] == from[d]) r = 1;
+    else if (from[d].is_num() && to[d].is_num() && from[d].num() > 0 && to[d].num() % from[d].num() == 0) r = to[d].num() / from[d].num();
+    else
+      for (int64_t k = 2; k <= 16 && !r; k++)
+        if (to[d] == from[d] * Expr(k)) r = k;
+    if (!r) return {};
+    out.push_back(r);
+  }
+  return out;
+}
+
 std::optional<Value> Lowering::step_source(Value v, const Space* space) const {
   const Node& n = fn_.node(v);
   if (n.args.empty() || n.op == "input" || n.op == "constant" || n.op == "call") return {};
   if (is_kind(n, OpKind::view) || n.op == "Split" || n.op == "Gather" || n.op == "GatherElements" || n.op == "Tile" ||
+      (n.op == "Resize" && repeats_of(fn_, n)) ||
       (n.op == "GatherND" && attr_int(n, "batch_dims", 0) == 0))
     return n.args[0];
   if (!space) return {};
@@ -211,14 +237,14 @@ std::optional<Access> Lowering::step_access(const Access& a, Value step, const S
   if (n.op == "GatherElements")
     return index_of() ? gather_elements(a, *index_of(), axis_of(n, a.dims.size())) : std::nullopt;
   if (n.op == "GatherND") return index_of() ? gather_nd(a, *index_of()) : std::nullopt;
-  if (n.op == "Tile") {
+  if (n.op == "Tile" || n.op == "Resize") {
+    const std::optional<std::vector<int64_t>> repeats = repeats_of(fn_, n);
+    if (!repeats) return {};
     Dims split, wide;
     for (size_t d = 0; d < a.dims.size(); d++) {
-      const Expr& total = n.types[0].dims[d];
-      const bool whole = total == a.dims[d];
-      if (!whole && !(total.is_num() && a.dims[d].is_num())) return {};
-      split.emplace_back(1), split.push_back(a.dims[d]);
-      wide.emplace_back(whole ? 1 : total.num() / a.dims[d].num()), wide.push_back(a.dims[d]);
+      const Expr r = (*repeats)[d];
+      if (n.op == "Tile") split.emplace_back(1), split.push_back(a.dims[d]), wide.push_back(r), wide.push_back(a.dims[d]);
+      else split.push_back(a.dims[d]), split.emplace_back(1), wide.push_back(a.dims[d]), wide.push_back(r);
     }
     std::optional<Access> out = reshape(a, split);
     if (out) out = broadcast(*out, wide);

@@ -61,15 +61,33 @@ void write_turned(Lowering& l, Box& box, const OutputGroup& group, size_t turned
 
 // Writes one box of a group of outputs.
 std::optional<Verdict> write_box(Lowering& l, Box& box, const OutputGroup& group) {
+  auto values = [&] {
+    std::vector<Value> v;
+    for (size_t o : group.outputs) v.push_back(l.output_sink(o).value);
+    return v;
+  }();
   std::vector<Access> accesses;
-  {
-    std::vector<kir::Slice> all(box.space.dims.size(), kir::Slice{0, Expr(1)});
+  auto refused = [&]() -> std::optional<Verdict> {
+    const std::vector<kir::Slice> all(box.space.merged().size(), kir::Slice{0, Expr(1)});
     TileBody probe(l, all, 1, 1, &box.space);
-    for (size_t o : group.outputs)
-      if (std::optional<Verdict> why = probe.refuse(l.output_sink(o).value)) return why;
+    for (Value v : values)
+      if (std::optional<Verdict> why = probe.refuse(v)) return why;
     accesses = probe.leaf_accesses();
+    return {};
+  };
+  if (std::optional<Verdict> why = refused()) {
+    std::optional<Dims> fine = box.space.piece.empty() ? finer_dims(l, group.dims, values) : std::nullopt;
+    if (!fine) return why;
+    box.space.fine = std::move(*fine);
+    box.sides.clear();
+    for (const Expr& d : box.space.fine) box.sides.push_back({0, d});
+    if ((why = refused())) return why;
   }
-  for (size_t o : group.outputs) accesses.push_back(*l.through(l.output_sink(o).access, nullptr, &box.space));
+  for (size_t o : group.outputs) {
+    std::optional<Access> a = l.through(l.output_sink(o).access, nullptr, &box.space);
+    if (!a) return Verdict::no("iteration-mismatch", "an output is no strided view over the kernel's dims");
+    accesses.push_back(std::move(*a));
+  }
   merge_space(box, accesses);
 
   const size_t rank = box.sides.size(), col = rank - 1;

@@ -96,41 +96,6 @@ std::optional<Graph> row_form(const Graph& fn) {
 
 namespace {
 
-// Dims that both a and b are products of consecutive dims of; nothing if sizes only known at run time stand in the way.
-std::optional<Dims> refined(const Dims& a, const Dims& b) {
-  Dims out;
-  size_t i = 0, j = 0;
-  Expr left = 1, right = 1;  // what is left of the current dim of a, of b
-  bool open_a = false, open_b = false;
-  while (i < a.size() || j < b.size() || open_a || open_b) {
-    if (!open_a) {
-      if (i == a.size()) return {};
-      left = a[i++], open_a = true;
-    }
-    if (!open_b) {
-      if (j == b.size()) return left.is(1) && i == a.size() ? std::optional(out) : std::nullopt;
-      right = b[j++], open_b = true;
-    }
-    if (left == right) {
-      out.push_back(left);
-      open_a = open_b = false;
-    } else if (left.is(1)) {
-      out.push_back(1);
-      open_a = false;
-    } else if (right.is(1)) {
-      open_b = false;
-    } else {
-      if (!left.is_num() || !right.is_num()) return {};
-      const int64_t x = left.num(), y = right.num(), inner = std::min(x, y), outer = std::max(x, y);
-      if (outer % inner) return {};
-      out.push_back(inner);
-      if (x < y) open_a = false, right = outer / inner;
-      else open_b = false, left = outer / inner;
-    }
-  }
-  return out;
-}
-
 class Planner {
  public:
   Planner(Lowering& l, size_t outputs) : l_(l), g_(l.fn()), outputs_(outputs) {}

@@ -8,7 +8,7 @@ namespace gaf {
 namespace {
 
 bool is_move_step(const Node& n) {
-  static constexpr std::string_view ops[] = {"Gather", "GatherElements", "GatherND", "Split", "Tile", "Concat", "Pad"};
+  static constexpr std::string_view ops[] = {"Gather", "GatherElements", "GatherND", "Split", "Tile", "Resize", "Concat", "Pad"};
   return std::ranges::find(ops, n.op) != std::end(ops);
 }
 
@@ -211,6 +211,79 @@ void merge_space(Box& box, std::span<const Access> accesses, const std::vector<i
       last = d;
     }
   }
+}
+
+std::optional<Dims> refined(const Dims& a, const Dims& b) {
+  Dims out;
+  size_t i = 0, j = 0;
+  Expr left = 1, right = 1;  // what is left of the current dim of a, of b
+  bool open_a = false, open_b = false;
+  while (i < a.size() || j < b.size() || open_a || open_b) {
+    if (!open_a) {
+      if (i == a.size()) return {};
+      left = a[i++], open_a = true;
+    }
+    if (!open_b) {
+      if (j == b.size()) return left.is(1) && i == a.size() ? std::optional(out) : std::nullopt;
+      right = b[j++], open_b = true;
+    }
+    if (left == right) {
+      out.push_back(left);
+      open_a = open_b = false;
+    } else if (left.is(1)) {
+      out.push_back(1);
+      open_a = false;
+    } else if (right.is(1)) {
+      open_b = false;
+    } else {
+      if (!left.is_num() || !right.is_num()) return {};
+      const int64_t x = left.num(), y = right.num(), inner = std::min(x, y), outer = std::max(x, y);
+      if (outer % inner) return {};
+      out.push_back(inner);
+      if (x < y) open_a = false, right = outer / inner;
+      else open_b = false, left = outer / inner;
+    }
+  }
+  return out;
+}
+
+// How the dims of a view-like node's result are made of finer ones along which it is strided.
+std::optional<Dims> factors_of(const Lowering& l, Value v) {
+  const Node& n = l.fn().node(v);
+  const Dims& to = n.types[v.result].dims;
+  if (n.op == "Reshape") return refined(to, l.fn().type(n.args[0]).dims);
+  if (n.op != "Tile" && n.op != "Resize") return {};
+  const Dims& from = l.fn().type(n.args[0]).dims;
+  const std::optional<std::vector<int64_t>> repeats = repeats_of(l.fn(), n);
+  if (!repeats) return {};
+  Dims out;
+  for (size_t d = 0; d < from.size(); d++) {
+    const int64_t r = (*repeats)[d];
+    if (r == 1) out.push_back(to[d]);
+    else if (n.op == "Tile") out.insert(out.end(), {Expr(r), from[d]});
+    else out.insert(out.end(), {from[d], Expr(r)});
+  }
+  return out;
+}
+
+std::optional<Dims> finer_dims(const Lowering& l, const Dims& dims, std::span<const Value> values) {
+  Dims fine = dims;
+  std::set<Value> seen;
+  bool fails = false;
+  std::function<void(Value)> visit = [&](Value v) {
+    if (l.fn().type(v).dims != dims || !seen.insert(v).second) return;
+    const Node& n = l.fn().node(v);
+    if (is_kind(n, OpKind::pointwise)) {
+      for (Value a : n.args)
+        if (a != kNoValue) visit(a);
+    } else if (std::optional<Dims> f = factors_of(l, v)) {
+      std::optional<Dims> both = fine == dims ? f : refined(fine, *f);
+      fails = fails || !both;
+      if (both) fine = std::move(*both);
+    }
+  };
+  for (Value v : values) visit(v);
+  return fails || fine == dims ? std::nullopt : std::optional(fine);
 }
 
 }  // namespace gaf

@@ -21,6 +21,11 @@ std::vector<OutputGroup> output_groups(const Lowering& l);
 // Cuts the space of `values` at the pieces of the Concat and Pad nodes they read. One box if there is none.
 std::variant<std::vector<Box>, Verdict> cut_boxes(Lowering& l, const Dims& dims, std::span<const Value> values);
 
+// Dims that both a and b are made of by merging neighbours; nothing if sizes only known at run time stand in the way.
+std::optional<Dims> refined(const Dims& a, const Dims& b);
+// Finer dims of a space, where a Tile, Resize or Reshape that `values` read has no strides over its own.
+std::optional<Dims> finer_dims(const Lowering& l, const Dims& dims, std::span<const Value> values);
+
 // Merges adjacent dims of the box along which every access runs on and that are of one class (empty: all are). Accesses
 // are over box.space.merged(), with nothing merged yet.
 void merge_space(Box& box, std::span<const Access> accesses, const std::vector<int>& classes = {});

@@ -182,6 +182,25 @@ TEST(Copy, Tile) {
 )");
 }
 
+TEST(Copy, RepeatedElements) {
+  check_copy(R"(graph @k(%0: f32[2,7], %1: f32[6,14]) -> (%3) {
+  %2 = Tile(%0) {repeats=[3,2]} : f32[6,14]
+  %3 = Add(%2, %1) : f32[6,14]
+}
+)");
+  check_copy(R"(graph @k(%0: f32[1,3,4,5]) -> (%1) {
+  %1 = Resize(%0) {mode="nearest",scales=[1.,1.,2.,3.]} : f32[1,3,8,15]
+}
+)");
+  check_copy(R"(graph @k(size h, %0: f32[1,h,5,16], %1: f32[16]) -> (%3) {
+  %2 = Resize(%0) {coordinate_transformation_mode="asymmetric",mode="nearest",nearest_mode="floor",scales=[1.,2.,2.,1.]} : f32[1,2*h,10,16]
+  %3 = Add(%2, %1) : f32[1,2*h,10,16]
+}
+)", {{1}, {3}});
+  check("graph @k(%0: f32[1,12,3,5]) -> (%1) {\n  %1 = DepthToSpace(%0) {blocksize=2,mode=\"DCR\"} : f32[1,3,6,10]\n}\n");
+  check("graph @k(%0: f32[1,3,6,10]) -> (%1) {\n  %1 = SpaceToDepth(%0) {blocksize=2} : f32[1,12,3,5]\n}\n");
+}
+
 TEST(Copy, GatherRows) {
   check_copy(R"(graph @k(size n, %0: f32[9,40] const, %1: i64[n], %2: f32[40]) -> (%4) {
   %3 = Gather(%0, %1) {axis=0} : f32[n,40]
