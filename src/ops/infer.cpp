@@ -2,6 +2,7 @@
 // are not trusted. Knows the order of nodes and how known values fold; what an op does is its row's.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/expr_tidy.h"
@@ -195,10 +196,19 @@ void infer_nodes(Graph& g, std::vector<Sym>& syms, std::vector<std::vector<Known
   }
 }
 
+// A broadcast may narrow the range of a symbol (infer_util.h); then sizes simplify, and the pass runs once more.
 Inferred infer(Graph g) {
   Inferred out;
   std::vector<Sym> syms = g.syms;
+  const Graph original = g;
   infer_nodes(g, syms, out.known);
+  const size_t own = original.syms.size();
+  if (!std::equal(original.syms.begin(), original.syms.end(), syms.begin(), syms.begin() + static_cast<ptrdiff_t>(own))) {
+    g = original;
+    out.known.clear();
+    syms.resize(own);
+    infer_nodes(g, syms, out.known);
+  }
   g.syms = std::move(syms);
   out.graph = std::move(g);
   return out;

@@ -25,6 +25,25 @@ std::optional<Dim> broadcast_dim(const Dim& a, const Dim& b) {
   return b.is_num() ? b : a;  // a number says more than a symbol
 }
 
+std::vector<Range> ranges_of(std::span<const Sym> syms) {
+  std::vector<Range> r;
+  for (const Sym& s : syms) r.push_back({s.lo, s.hi});
+  return r;
+}
+
+// bounded = min(n, s): then s <= n.
+static void narrow(const InferContext& c, const Dim& bounded, const Dim& s) {
+  if (bounded.op() != ExprOp::min || s.op() != ExprOp::sym) return;
+  int64_t n = -1;
+  bool mentioned = false;
+  for (const Expr& e : bounded.args()) {
+    if (e.is_num()) n = e.num();
+    mentioned = mentioned || e == s;
+  }
+  Sym& sym = c.syms[static_cast<size_t>(s.sym_id())];
+  if (mentioned && n >= sym.lo) sym.hi = std::min(sym.hi, n);
+}
+
 Dims broadcast_dims(const InferContext& c, std::span<const Dims> all) {
   size_t rank = 0;
   for (const Dims& d : all) rank = std::max(rank, d.size());
@@ -38,6 +57,8 @@ Dims broadcast_dims(const InferContext& c, std::span<const Dims> all) {
         for (const Dims& e : all) shapes += (shapes.empty() ? "" : " and ") + show(c, e);
         c.fail("GAF3101", fmt::format("shapes {} cannot be broadcast together", shapes));
       }
+      narrow(c, o, d[i]);
+      narrow(c, d[i], o);
       o = *both;
     }
   return out;
@@ -175,6 +196,27 @@ void infer_first(InferContext& c) { c.types = {{c.arg(0).dtype, broadcast_args(c
 void infer_test(InferContext& c) {
   need_same_dtype(c);
   c.types = {{DType::b1, broadcast_args(c)}};
+}
+
+void known_compare(InferContext& c, Compare op, bool swapped) {
+  const auto ranges = ranges_of(c.syms);
+  const auto &x = c.value(swapped ? 1 : 0), &y = c.value(swapped ? 0 : 1);
+  if (!x || !y || c.types[0].dims.size() > 1 || x->empty() || y->empty()) return;
+  if (x->size() != y->size() && x->size() != 1 && y->size() != 1) return;
+  std::vector<Expr> out;
+  for (size_t i = 0; i < std::max(x->size(), y->size()); i++) {
+    const Expr difference = (x->size() == 1 ? (*x)[0] : (*x)[i]) - (y->size() == 1 ? (*y)[0] : (*y)[i]);
+    const Range r = difference.range(ranges);
+    bool yes = false, no = false;
+    switch (op) {
+      case Compare::equal: yes = difference.is(0), no = r.lo > 0 || r.hi < 0; break;
+      case Compare::less: yes = r.hi < 0, no = r.lo >= 0; break;
+      case Compare::less_equal: yes = r.hi <= 0, no = r.lo > 0; break;
+    }
+    if (!yes && !no) return;
+    out.emplace_back(yes ? 1 : 0);
+  }
+  c.results = {out};
 }
 
 void known_unary(InferContext& c, std::optional<Expr> (*f)(const Expr&)) {

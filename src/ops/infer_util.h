@@ -9,9 +9,11 @@
 namespace gaf {
 
 // numpy broadcasting. Two different dims that are both unknown, or one of them, are taken to be equal at run time; two
-// different numbers, neither 1, are an error.
+// different numbers, neither 1, are an error. min(n, s) meeting s says that s is at most n: the symbol's range narrows, which
+// is checked when sizes are bound.
 Dims broadcast_dims(const InferContext& c, std::span<const Dims> all);
 std::optional<Dim> broadcast_dim(const Dim& a, const Dim& b);  // nothing: they cannot be broadcast
+std::vector<Range> ranges_of(std::span<const Sym> syms);
 int64_t normal_axis(const InferContext& c, int64_t axis, size_t rank);
 
 // Elements of operand i as numbers, if they are all known to be numbers.
@@ -41,6 +43,9 @@ void infer_test(InferContext& c);        // the same, result b1
 
 // Sets the known values of result 0 from those of operands 0 and 1, element by element with broadcasting, where f answers.
 void known_binary(InferContext& c, std::optional<Expr> (*f)(const Expr& a, const Expr& b));
+// 1 or 0 where the answer of a comparison holds for every size the symbols can have.
+enum class Compare : uint8_t { equal, less, less_equal };
+void known_compare(InferContext& c, Compare op, bool swapped = false);
 void known_unary(InferContext& c, std::optional<Expr> (*f)(const Expr& a));
 inline constexpr int64_t kMaxKnown = 1024;  // longer integer tensors are data, not shapes
 

@@ -61,16 +61,22 @@ kir::ScalarProgram is_inf_program(const Node& n, std::span<const DType> t, DType
                            t, result);
 }
 
-OpRow compare(std::string_view name, void (*eval)(EvalContext&), std::string_view text) {
-  return binary(name, name, eval, text, infer_test);
+template <Compare op, bool swapped>
+void infer_compare(InferContext& c) {
+  infer_test(c);
+  known_compare(c, op, swapped);
+}
+
+OpRow compare(std::string_view name, void (*eval)(EvalContext&), std::string_view text, void (*infer)(InferContext&) = infer_test) {
+  return binary(name, name, eval, text, infer);
 }
 
 const OpRow kRows[] = {
-    compare("Equal", eval_number<[](auto a, auto b, P) { return int(a == b); }>, "eq(a, b)"),
-    compare("Less", eval_number<[](auto a, auto b, P) { return int(a < b); }>, "lt(a, b)"),
-    compare("LessOrEqual", eval_number<[](auto a, auto b, P) { return int(a <= b); }>, "le(a, b)"),
-    compare("Greater", eval_number<[](auto a, auto b, P) { return int(b < a); }>, "lt(b, a)"),
-    compare("GreaterOrEqual", eval_number<[](auto a, auto b, P) { return int(b <= a); }>, "le(b, a)"),
+    compare("Equal", eval_number<[](auto a, auto b, P) { return int(a == b); }>, "eq(a, b)", infer_compare<Compare::equal, false>),
+    compare("Less", eval_number<[](auto a, auto b, P) { return int(a < b); }>, "lt(a, b)", infer_compare<Compare::less, false>),
+    compare("LessOrEqual", eval_number<[](auto a, auto b, P) { return int(a <= b); }>, "le(a, b)", infer_compare<Compare::less_equal, false>),
+    compare("Greater", eval_number<[](auto a, auto b, P) { return int(b < a); }>, "lt(b, a)", infer_compare<Compare::less, true>),
+    compare("GreaterOrEqual", eval_number<[](auto a, auto b, P) { return int(b <= a); }>, "le(b, a)", infer_compare<Compare::less_equal, true>),
     compare("And", eval_int<[](auto a, auto b, P) { return test(a) & test(b); }>, "and(a, b)"),
     compare("Or", eval_int<[](auto a, auto b, P) { return test(a) | test(b); }>, "or(a, b)"),
     compare("Xor", eval_int<[](auto a, auto b, P) { return test(a) ^ test(b); }>, "xor(a, b)"),

@@ -14,12 +14,6 @@ namespace {
 
 constexpr int64_t kHuge = int64_t{1} << 40;  // bounds beyond mean "to the end"
 
-std::vector<Range> ranges_of(std::span<const Sym> syms) {
-  std::vector<Range> r;
-  for (const Sym& s : syms) r.push_back({s.lo, s.hi});
-  return r;
-}
-
 // b, counted from the end if negative, clamped to [lo, hi].
 Expr bound(const Expr& b, const Dim& dim, const Expr& lo, const Expr& hi, std::span<const Range> ranges) {
   if (b.is_num() && b.num() >= kHuge) return hi;
