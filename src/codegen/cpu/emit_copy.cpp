@@ -23,6 +23,12 @@ Window Emitter::flipped(Window w) {
   return w;
 }
 
+// Intervals can overstate a run-time extent: a rectangle is no larger than the tile it is copied from or to.
+void Emitter::fit(Window& w, int64_t rows, int64_t cols) const {
+  if (!syms_.number(w.nrows) && !w.inner) w.rows = std::min(w.rows, rows);
+  if (!syms_.number(w.ncols)) w.cols = std::min(w.cols, cols);
+}
+
 void Emitter::copy_to_reg(const Copy& c) {
   const Part d = part(c.dst);
   const bool whole = c.dst.at.empty();
@@ -49,10 +55,11 @@ void Emitter::copy_to_reg(const Copy& c) {
     Window s = window(c.src, c.pad.has_value());
     if (c.dst.transposed) s = flipped(s);
     if (s.rows != d.rows && s.cols != d.cols && s.rows * s.cols == d.rows * d.cols && (s.rows == 1 || s.cols == 1)) s = flipped(s);
-    GAF_CHECK(c.pad || (s.rows == d.rows && s.cols == d.cols)) << "copy of other shape: " << print_ref(k_, c.dst) << " = " << print_ref(k_, c.src);
+    if (!c.pad) fit(s, d.rows, d.cols);
+    GAF_CHECK(c.pad || (s.rows == d.rows && s.cols == d.cols) || !whole) << "copy of other shape: " << print_ref(k_, c.dst) << " = " << print_ref(k_, c.src);
     if (!c.pad) nrows = dynamic(s.nrows), ncols = dynamic(s.ncols);
     if (!transpose_to_reg(c, d, s)) {
-      for (int64_t r = 0; r < d.rows; r++)
+      for (int64_t r = 0; r < (c.pad ? d.rows : std::min(d.rows, s.rows)); r++)
         for_chunks(d, [&](int64_t i, int64_t n) {
           Val v = r >= s.rows ? constant(s.type, *c.pad, n) : load(s, r, i, n, c.pad.value_or(0));
           out.push_back({r, i, n, convert(v, s.type, to)});
@@ -69,6 +76,7 @@ void Emitter::copy_from_reg(const Copy& c) {
   Window d = window(c.dst);
   if (c.src.transposed) d = flipped(d);
   if ((s.rows != d.rows || s.cols != d.cols) && s.rows == d.cols && s.cols == d.rows) d = flipped(d);
+  fit(d, s.rows, s.cols);
   GAF_CHECK(s.rows >= d.rows && s.cols >= d.cols) << "copy of other shape: " << print_ref(k_, c.dst) << " = " << print_ref(k_, c.src);
   if (transpose_from_reg(s, d)) return;
   const DType from = tile(c.src.id).type;

@@ -106,8 +106,10 @@ void Emitter::emit(const Mma& m) {
   p.acc = tile(m.dst.id).type;
   p.rows = d.rows, p.lanes = tiles_.at(m.dst.id).lanes;
   p.chunks = (d.cols + p.lanes - 1) / p.lanes;
-  GAF_CHECK(d.c % p.lanes == 0 && (d.cols % p.lanes == 0 || d.c + d.cols == tile(m.dst.id).cols)) << "mma into columns between registers";
-  GAF_CHECK(!p.b.inner && p.a.rows == p.rows) << "mma operands of " << print_ref(k_, m.dst);
+  GAF_CHECK(d.c % p.lanes == 0) << "mma into columns that begin between registers";
+  const bool ragged = !syms_.number(p.a.nrows) || d.nrows;
+  GAF_CHECK(!p.b.inner && (ragged || p.a.rows == p.rows)) << "mma operands of " << print_ref(k_, m.dst);
+  p.rows = std::min(p.rows, p.a.rows);  // rows that never exist are not computed
   const Expr k = p.a.ncols;
   p.k = syms_.number(k);
 
@@ -172,7 +174,11 @@ void Emitter::emit(const Mma& m) {
     acc = loop_if_any(ir_.i64(0), full, unroll, acc, block);
     if (unroll > 1) acc = loop_if_any(full, n, 1, acc, single);
   }
-  each([&](Val& v, int64_t r, int64_t c) { set(m.dst.id, r, c, std::min(p.lanes, tile(m.dst.id).cols - c), slice(v, 0, p.lanes)); });
+  const bool whole = m.dst.at.empty();
+  each([&](Val& v, int64_t r, int64_t c) {
+    const int64_t n = std::min(p.lanes, whole ? p.lanes : d.c + d.cols - c);
+    set_valid(d, whole, r - d.r, c - d.c, n, slice(v, 0, n));
+  });
 }
 
 }  // namespace gaf::cpu

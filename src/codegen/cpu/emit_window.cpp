@@ -143,7 +143,7 @@ Val Emitter::address(const Window& w, int64_t r, int64_t c) {
 Window Emitter::moved(const Window& w, Val rows, Val cols) const {
   Window m = w;
   if (rows) m.base = ir_.offset(m.base, times(rows, w.row));
-  if (cols) m.base = ir_.offset(m.base, times(cols, w.col));
+  if (cols) m.base = ir_.offset(m.base, times(cols, w.col)), m.align = element_align(w.type);
   return m;
 }
 

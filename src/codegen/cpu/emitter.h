@@ -162,6 +162,7 @@ class Emitter {
   bool transpose_to_reg(const kir::Copy& c, const Part& d, const Window& s);
   bool transpose_from_reg(const Part& s, const Window& d);
   void transpose8(Vals& v);
+  void fit(Window& w, int64_t rows, int64_t cols) const;
   static Window flipped(Window w);                                 // rows and columns swapped
   static bool unit(const Stride& s, DType t) { return !s.v && s.n == gaf::bytes(t); }
   void copy_memory(const kir::Copy& c);
