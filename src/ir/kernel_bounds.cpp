@@ -7,7 +7,7 @@ namespace gaf::kir {
 namespace {
 
 constexpr int64_t kBig = INT64_MAX / 4;
-constexpr int kFuel = 400;  // steps of one question; then the interval answers
+constexpr int kFuel = 1500;  // steps of one question; then the interval answers
 
 int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 
@@ -28,6 +28,44 @@ Expr without(const Expr& term, size_t skip) {
 }
 
 }  // namespace
+
+namespace {
+int nesting(const Expr& x) {
+  int n = 0;
+  for (const Expr& a : x.args()) n = std::max(n, nesting(a));
+  return n + is_atom(x);
+}
+
+// floor((x + min(p, q)) / b) = min(floor((x + p) / b), floor((x + q) / b)): division by a positive number is monotone. Where the
+// numerator holds no min or max, the division itself.
+Expr through_division(const Expr& a, const Expr& b) {
+  if (b.is_num() && b.num() > 0)
+    for (const Expr& t : terms(a)) {
+      auto f = factors(t);
+      const Expr& m = f.back();
+      bool unit = f.size() == 1 || (f.size() == 2 && f[0].is_num());
+      if (!unit || (m.op() != ExprOp::min && m.op() != ExprOp::max)) continue;
+      Expr q = f.size() == 2 ? f[0] : Expr(1), others = a - t;
+      bool least = (m.op() == ExprOp::min) == (q.num() > 0);
+      Expr x = through_division(others + q * m.args()[0], b), y = through_division(others + q * m.args()[1], b);
+      return least ? min(x, y) : max(x, y);
+    }
+  return floordiv(a, b);
+}
+}  // namespace
+
+Expr Bounds::last_of(const Axis& axis) {
+  Expr hi = axis.hi;
+  if (hi.op() == ExprOp::div) hi = through_division(hi.args()[0], hi.args()[1]);
+  while (hi.op() == ExprOp::max) {  // the loop runs, so its end lies above its start
+    Expr a = hi.args()[0], b = hi.args()[1];
+    if (at_most(a - axis.lo, 0)) hi = b;
+    else if (at_most(b - axis.lo, 0)) hi = a;
+    else break;
+  }
+  if (axis.step <= 1) return hi - Expr(1);
+  return axis.lo + floordiv(hi - Expr(1) - axis.lo, axis.step) * Expr(axis.step);
+}
 
 Bounds::Bounds(const Kernel& k) : symbols_(k.syms.size()), ranges_(k.syms.size()) {
   for (size_t i = 0; i < k.syms.size(); i++) {
@@ -137,47 +175,69 @@ int64_t Bounds::bound(const Expr& x) {
   return std::min(interval, result);
 }
 
-// Replaces an atom of x that holds sym, and whose cofactor has a known sign, by what bounds it. False where there is none.
+// Replaces an atom of x that holds sym, and whose cofactor has a known sign, by what bounds it. The most deeply nested one
+// goes first, because what comes out of it may cancel against the others. False where there is none.
 bool Bounds::open_atom(const Expr& x, int sym, int64_t& result) {
-  for (const Expr& term : terms(x)) {
-    auto f = factors(term);
+  Expr term, rest;
+  const Expr* atom = nullptr;
+  bool up = true;  // an upper bound of the atom is wanted
+  int depth = 0;
+  for (const Expr& t : terms(x)) {
+    auto f = factors(t);
     for (size_t i = 0; i < f.size(); i++) {
-      if (!is_atom(f[i]) || !f[i].mentions(sym)) continue;
-      Expr rest = without(term, i);
-      Range sign = rest.range(scaled_ranges_);
+      if (!is_atom(f[i]) || !f[i].mentions(sym) || nesting(f[i]) <= depth) continue;
+      Expr r = without(t, i);
+      Range sign = r.range(scaled_ranges_);
       if (sign.lo < 0 && sign.hi > 0) continue;
-      bool up = sign.lo >= 0;  // an upper bound of the atom is wanted
-      Expr others = x - term, a = f[i].args()[0], b = f[i].args()[1];
-      auto with = [&](const Expr& atom) { return bound(others + rest * atom); };
-      Range interval = f[i].range(scaled_ranges_);
-      switch (f[i].op()) {
-        case ExprOp::min:
-        case ExprOp::max:
-          // of min, any branch bounds from above; from below the smaller does
-          if ((f[i].op() == ExprOp::min) == up) result = std::min(with(a), with(b));
-          else result = std::max(with(a), with(b));
-          break;
-        case ExprOp::div: {
-          Expr whole = up ? a : a - b + Expr(1);  // b * (a / b) <= a, >= a - b + 1
-          if (b.is_num() && b.num() > 0) {
-            result = floor_div(bound(others * b + rest * whole), b.num());
-          } else {
-            auto r = factors(rest);
-            auto at = std::find(r.begin(), r.end(), b);
-            result = at == r.end() ? kBig : bound(others + without(rest, static_cast<size_t>(at - r.begin())) * whole);
-          }
-          break;
-        }
-        default:  // 0 <= a % b < b, and a % b <= a for a >= 0
-          result = up ? with(b - Expr(1)) : with(0);
-          if (up && a.range(scaled_ranges_).lo >= 0) result = std::min(result, with(a));
-          break;
-      }
-      if (f[i].op() == ExprOp::div || f[i].op() == ExprOp::mod) result = std::min(result, with(Expr(up ? interval.hi : interval.lo)));
-      return true;
+      term = t, rest = r, atom = &f[i], up = sign.lo >= 0, depth = nesting(f[i]);
     }
   }
-  return false;
+  if (!atom) return false;
+  Expr others = x - term, a = atom->args()[0], b = atom->args()[1];
+  auto with = [&](const Expr& v) { return bound(others + rest * v); };
+  switch (atom->op()) {
+    case ExprOp::min:
+    case ExprOp::max:
+      // of min, any branch bounds from above; from below the smaller does
+      if ((atom->op() == ExprOp::min) == up) result = std::min(with(a), with(b));
+      else result = std::max(with(a), with(b));
+      return true;
+    case ExprOp::div: result = open_division(x, others, rest, *atom, up); return true;
+    default:  // 0 <= a % b < b, and a % b <= a for a >= 0
+      result = up ? with(b - Expr(1)) : with(0);
+      if (!up) return true;
+      if (a.range(scaled_ranges_).lo >= 0) result = std::min(result, with(a));
+      result = std::min(result, with(Expr(atom->range(scaled_ranges_).hi)));
+      return true;
+  }
+}
+
+// Bound of others + rest * (a / b): the least of what is known of a floor division.
+int64_t Bounds::open_division(const Expr& x, const Expr& others, const Expr& rest, const Expr& atom, bool up) {
+  Expr a = atom.args()[0], b = atom.args()[1];
+  if (Expr moved = through_division(a, b); !(moved == atom)) return bound(others + rest * moved);
+  Expr whole = up ? a : a - b + Expr(1);  // b * (a / b) <= a, >= a - b + 1
+  if (!b.is_num() || b.num() <= 0) {
+    auto r = factors(rest);
+    auto at = std::find(r.begin(), r.end(), b);
+    int64_t result = bound(others + rest * Expr(up ? atom.range(scaled_ranges_).hi : atom.range(scaled_ranges_).lo));
+    if (at != r.end()) result = std::min(result, bound(others + without(rest, static_cast<size_t>(at - r.begin())) * whole));
+    return result;
+  }
+  int64_t d = b.num(), result = floor_div(bound(others * b + rest * whole), d);
+  // as a number, from the numerator's own bound
+  int64_t limit = up ? bound(a) : -bound(-a);
+  if (limit > -kBig && limit < kBig) result = std::min(result, bound(others + rest * Expr(floor_div(limit, d))));
+  // against another quotient of the same numerator: a / (d2 k) = (a / d2) / k
+  for (const Expr& t : terms(x))
+    for (const Expr& f : factors(t)) {
+      if (f.op() != ExprOp::div || !f.args()[1].is_num() || !(f.args()[0] == a)) continue;
+      int64_t d2 = f.args()[1].num();
+      if (d2 <= 0 || d2 >= d || d % d2 != 0) continue;
+      int64_t k = d / d2;
+      result = std::min(result, floor_div(bound(others * Expr(k) + rest * (up ? f : f - Expr(k - 1))), k));
+    }
+  return result;
 }
 
 // Replaces a symbol of x by its bound. x is linear in it, so its largest value is at an end of the range.

@@ -12,7 +12,9 @@ class Bounds {
  public:
   explicit Bounds(const Kernel& k);  // knows the size symbols
 
-  // Symbols enter and leave like blocks. The last of a loop: lo + floor((hi - 1 - lo) / step) * step.
+  // Last value of a loop that runs at all: lo + floor((hi - 1 - lo) / step) * step.
+  Expr last_of(const Axis& axis);
+  // Symbols enter and leave like blocks.
   void enter(int sym, const Expr& lo, const Expr& last);
   void leave() { scope_.pop_back(); }
   bool in_scope(int sym) const;
@@ -51,6 +53,8 @@ class Bounds {
   std::vector<Range> scaled_ranges_;
   int64_t bound(const Expr& x);
   bool open_atom(const Expr& x, int sym, int64_t& result);
+  bool open_atom(const Expr& x, int sym, bool divisions, int64_t& result);
+  int64_t open_division(const Expr& x, const Expr& others, const Expr& rest, const Expr& atom, bool up);
   bool eliminate(const Expr& x, int sym, int64_t& result);
 };
 

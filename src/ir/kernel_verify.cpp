@@ -9,11 +9,6 @@ namespace gaf::kir {
 
 std::vector<KernelProblem> verify_kernel(const Kernel& k, const Target& t) { return Verifier(k, t).run(); }
 
-Expr last_value(const Axis& a) {
-  if (a.step <= 1) return a.hi - Expr(1);
-  return a.lo + floordiv(a.hi - Expr(1) - a.lo, a.step) * Expr(a.step);
-}
-
 std::vector<KernelProblem> Verifier::run() {
   for (size_t i = 0; i < k_.syms.size(); i++) {
     const Symbol& s = k_.syms[i];
@@ -23,11 +18,7 @@ std::vector<KernelProblem> Verifier::run() {
     if (b.role != Role::view)
       for (const Expr& d : b.shape) symbols(d);
   for_each_stmt(k_.body, [&](const Stmt& s) {
-    if (const For* f = std::get_if<For>(&s.alt)) {
-      has_par_ = has_par_ || f->kind == LoopKind::par;
-      for (const Axis& a : f->axes) reach_.insert({a.sym, {a.lo, last_value(a)}});
-    }
-    if (const Read* r = std::get_if<Read>(&s.alt)) reach_.insert({r->sym, {r->lo, r->hi - Expr(1)}});
+    if (const For* f = std::get_if<For>(&s.alt)) has_par_ = has_par_ || f->kind == LoopKind::par;
   });
   body(k_.body);
   line_ = 0;
@@ -100,6 +91,7 @@ void Verifier::check(const Read& r) {
   if (!s.rows.is(1) || !s.cols.is(1)) complain("read: " + show(r.src) + " is more than one element");
   symbols(r.lo), symbols(r.hi);
   bounds_.enter(r.sym, r.lo, r.hi - Expr(1));
+  reach_[r.sym] = {r.lo, r.hi - Expr(1)};
   inner_.push_back(r.sym);
 }
 
@@ -112,7 +104,9 @@ void Verifier::check(const For& f) {
   for (const Axis& a : f.axes) {
     if (a.step < 1) complain("the step of " + k_.syms[static_cast<size_t>(a.sym)].name + " must be positive");
     symbols(a.lo), symbols(a.hi);
-    bounds_.enter(a.sym, a.lo, last_value(a));
+    Expr last = bounds_.last_of(a);
+    bounds_.enter(a.sym, a.lo, last);
+    reach_[a.sym] = {a.lo, last};
     if (!par) inner_.push_back(a.sym);
   }
   if (par) {

@@ -28,8 +28,6 @@
 
 namespace gaf::kir {
 
-Expr last_value(const Axis& a);  // of a loop that runs at all
-
 class Verifier {
  public:
   Verifier(const Kernel& k, const Target& t) : k_(k), t_(t), bounds_(k), tiles_(k.tiles.size()) {}

@@ -59,19 +59,19 @@ bool Verifier::separate(const Touch& a, const Touch& b, const std::vector<int>& 
     });
   };
   for (int s : a.outer) enter(s, reach_.at(s).first, reach_.at(s).second);
-  for (const Axis& x : a.par->axes) enter(x.sym, x.lo, last_value(x));
+  for (const Axis& x : a.par->axes) enter(x.sym, reach_.at(x.sym).first, reach_.at(x.sym).second);
   for (size_t i = 0; i < b.par->axes.size(); i++) {
     const Axis& x = b.par->axes[i];
     size_t rank = order.empty() ? SIZE_MAX : static_cast<size_t>(std::find(order.begin(), order.end(), static_cast<int>(i)) - order.begin());
     if (a.par == b.par && rank < differs) continue;
     int copy = bounds.add_symbol();
     if (a.par == b.par && rank == differs) {  // x' = x + step + step * d, d >= 0
-      Expr room = floordiv(last_value(x) - x.lo, std::max<int64_t>(x.step, 1)) - Expr(1);
+      Expr room = floordiv(reach_.at(x.sym).second - x.lo, std::max<int64_t>(x.step, 1)) - Expr(1);
       if (bounds.at_most(room, -1)) return true;  // one iteration
       enter(copy, 0, max(room, 0));
       second[x.sym] = Expr::sym(x.sym) + Expr(x.step) + Expr::sym(copy) * Expr(x.step);
     } else {
-      enter(copy, in_b(x.lo), in_b(last_value(x)));
+      enter(copy, in_b(x.lo), in_b(reach_.at(x.sym).second));
       second[x.sym] = Expr::sym(copy);
     }
   }

@@ -131,6 +131,13 @@ TEST(KernelVerifier, AcceptsIndicesThatNeedElimination) {
            "for i in 0..N step 6 {\nif N < i + 6 {\n} else {\ntile t: f32[6, 8] @reg\nt = mov(%0[i:6, 0:8])\n}\n}\n",
            // the last tile recomputes rows
            "if 6 <= N {\ntile t: f32[6, 8] @reg\nt = mov(%0[max(0, min(r*6, N - 6)):6, 0:8])\n}\n",
+           // a ragged block in whole tiles of a divisor
+           "for q in 0..2 {\nfor v in 0..(min(36, 60 - q*36) + 5)/6 {\ntile t: f32[6, 8] @reg\nt = mov(%1[q*36 + v*6:6, 0:8])\n}\n}\n",
+           // whole tiles of 6, whole tiles of 4 of the rest, rows of the rest
+           "for i in 0..(N - N/6*6)/4 {\ntile t: f32[4, 8] @reg\nt = mov(%0[N/6*6 + i*4:4, 0:8])\n}\n"
+           "for j in 0..N - N/6*6 - (N - N/6*6)/4*4 {\ntile u: f32[1, 8] @reg\nu = mov(%0[N/6*6 + (N - N/6*6)/4*4 + j, 0:8])\n}\n",
+           // an interior that may be empty
+           "for t in 0..max(0, N - 2)/8 {\nfor k in 0..3 {\ntile u: f32[8, 8] @reg\nu = mov(%0[t*8 + k:8, 0:8])\n}\n}\n",
            // rows and columns out of one number
            "for u in 0..64 {\ntile t: f32[1, 8] @reg\nt = mov(%1[u/8*8 + u%8, u%8*8:8])\n}\n"})
     EXPECT_EQ(problems(parse_kernel(in_loop(body))), "") << body;
@@ -141,6 +148,7 @@ TEST(KernelVerifier, IndependenceOfNestsAndFlatIndices) {
   for (std::string_view body : {"for n in 0..N, c in 0..C par {\ncopy %1[n, c, 0:8] = %0[n, c, 0:8]\n}\n",
                                 "for n in 0..N, c in 0..C step 16 par {\nfor u in c..c + 16 {\ncopy %1[n, u, 0:8] = %0[n, u, 0:8]\n}\n}\n",
                                 "for n in 0..N, c in 0..C par {\ncopy %2[(n*C + c)*8:8] = %0[n, c, 0:8]\n}\n",
+                                "for n in 0..1 par {\nfor i in 0..N*C/12 {\ncopy %2[i*12:12] = %2[i*12:12]\n}\n}\nfor m in 0..1 par {\nfor j in N*C/4*4..N*C {\ncopy %2[j] = %2[j]\n}\n}\n",
                                 "for n in 0..N par {\ncopy %1[n, 0, 0:8] = %1[n, 1, 0:8]\n}\nfor m in 0..N par {\ncopy %1[m, 2, 0:8] = %0[m, 1, 0:8]\n}\n",
                                 "for n in 0..N par {\ncopy %1[n, 0, 0:8] = %0[n, 1, 0:8]\n}\nbarrier\nfor m in 0..N par {\ncopy %1[m, 1, 0:8] = %1[N - m - 1, 0, 0:8]\n}\n"})
     EXPECT_EQ(problems(parse_kernel(head + std::string(body) + "}\n")), "") << body;
@@ -163,6 +171,46 @@ TEST(KernelBounds, UpperBounds) {
   EXPECT_EQ(x.most(m - max(n, m)), 0);
   EXPECT_EQ(x.most(mod(n, m) - m), -1);
   EXPECT_EQ(x.most((n - 1) * m + m - 1 - n * m), -1);
+}
+
+// Whatever the expression, no value lies above the bound.
+TEST(KernelBounds, HoldForRandomExpressions) {
+  std::mt19937 g(7);
+  auto pick = [&](int n) { return static_cast<int>(g() % static_cast<unsigned>(n)); };
+  for (int round = 0; round < 400; round++) {
+    Builder b;
+    std::vector<Expr> leaves{Expr::sym(b.size("n", 1, 7)), Expr::sym(b.size("m", 4, 12, 4))};
+    std::function<Expr(int)> make = [&](int depth) -> Expr {
+      if (depth == 0) return pick(3) ? leaves[static_cast<size_t>(pick(static_cast<int>(leaves.size())))] : Expr(pick(9) - 3);
+      Expr x = make(depth - 1), y = make(depth - 1);
+      switch (pick(7)) {
+        case 0: return x + y;
+        case 1: return x - y;
+        case 2: return x * Expr(pick(7) - 3);
+        case 3: return min(x, y);
+        case 4: return max(x, y);
+        case 5: return floordiv(x, 1 + pick(5));
+        default: return mod(x, 1 + pick(5));
+      }
+    };
+    Bounds bounds(b.k);
+    std::vector<Axis> loops;
+    for (int i = 0; i < 2; i++) {
+      b.k.syms.push_back({"i", SymKind::loop});
+      Axis a{bounds.add_symbol(), make(1), make(2), 1 + pick(3)};
+      bounds.enter(a.sym, a.lo, bounds.last_of(a));
+      loops.push_back(a);
+      leaves.push_back(Expr::sym(a.sym));
+    }
+    Expr x = make(3);
+    int64_t bound = bounds.most(x), top = INT64_MIN;
+    std::vector<int64_t> v(4);
+    for (v[0] = 1; v[0] <= 7; v[0]++)
+      for (v[1] = 4; v[1] <= 12; v[1] += 4)
+        for (v[2] = loops[0].lo.eval(v); v[2] < loops[0].hi.eval(v); v[2] += loops[0].step)
+          for (v[3] = loops[1].lo.eval(v); v[3] < loops[1].hi.eval(v); v[3] += loops[1].step) top = std::max(top, x.eval(v));
+    EXPECT_GE(bound, top) << x.str([](int i) { return std::string(1, "nmij"[i]); });
+  }
 }
 
 }  // namespace
