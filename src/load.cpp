@@ -45,7 +45,8 @@ Model load_model_bytes(std::string_view onnx, const LoadOptions& o) {
   Model m;
   m.name = "model";
   m.onnx = std::make_shared<const std::string>(onnx);
-  return finish(read_onnx(hold(m.onnx), "", {o.shapes, o.dims, {}}, &m.warnings), std::move(m));
+  Graph g = read_onnx(hold(m.onnx), "", {o.shapes, o.dims, {}}, &m.warnings);  // before m is moved from
+  return finish(std::move(g), std::move(m));
 }
 
 Model load_model(const std::string& path, const LoadOptions& o) {
