@@ -52,7 +52,6 @@ bool is_one_to_one_view(const Node& n) {
 
 Dims Space::merged() const {
   const Dims& d = fine.empty() ? dims : fine;
-  if (merge.empty()) return d;
   Dims out;
   size_t at = 0;
   for (size_t m : merge) {
@@ -60,7 +59,11 @@ Dims Space::merged() const {
     for (size_t i = 0; i < m; i++) p = p * d[at++];
     out.push_back(p);
   }
-  return out;
+  if (merge.empty()) out = d;
+  if (order.empty()) return out;
+  Dims turned;
+  for (int64_t i : order) turned.push_back(out[static_cast<size_t>(i)]);
+  return turned;
 }
 
 Lowering::Lowering(const Graph& fn, const Target& t) : fn_(expand_composites(fn)), t_(t) {

@@ -55,6 +55,7 @@ struct Space {
   Dims dims;
   Dims fine;                                    // a finer factorisation of dims (Tile, DepthToSpace need one); empty: dims
   std::vector<size_t> merge;                    // empty: no dims merged
+  std::vector<int64_t> order;                   // of the merged dims in rectangles; empty: as they are
   std::map<uint32_t, int> piece;                // Concat, Pad: which piece of the node this box lies in
   Dims merged() const;
 };

@@ -284,7 +284,12 @@ std::optional<Access> Lowering::through(const Access& a, const Path* p, const Sp
     cur = broadcast(*cur, space->dims);
     if (cur && !space->fine.empty()) cur = reshape(*cur, space->fine);
   }
-  return cur && !space->merge.empty() ? reshape(*cur, space->merged()) : cur;
+  if (cur && !space->merge.empty()) {
+    Space straight = *space;
+    straight.order.clear();
+    cur = reshape(*cur, straight.merged());
+  }
+  return cur && !space->order.empty() ? transpose(*cur, space->order) : cur;
 }
 
 }  // namespace gaf

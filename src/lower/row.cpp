@@ -25,6 +25,7 @@ class RowKernel {
     horizontal_ = p_.reduced[rank_ - 1];
     for (size_t d = 0; d + 1 < rank_; d++) (p_.reduced[d] ? loops_ : kept_).push_back(d);
     step_ = column_step(cols(), row_width(l.target(), p_.widest), l.target().lanes);
+    if (p_.short_rows) step_ = std::max(8, l.target().lanes) * (extents_[rank_ - 2].num() <= 4 ? 2 : 1);
   }
 
   void write() {
@@ -85,14 +86,14 @@ class RowKernel {
   // One row, or one tile of kept columns.
   void row_at(const std::vector<Expr>& kept, const kir::Slice& c, int64_t capacity) {
     At at = start(kept, c);
-    if (one_tile()) {
-      const int64_t n = cols().num();
-      at[rank_ - 1] = {0, Expr(n)};
-      TileBody body(l_, at, 1, n, &p_.box.space);
+    if (one_tile() || p_.short_rows) {
+      const int64_t n = extents_[p_.short_rows ? rank_ - 2 : rank_ - 1].num();
+      at[p_.short_rows ? rank_ - 2 : rank_ - 1] = {0, Expr(n)};
+      TileBody body(l_, at, p_.short_rows ? n : 1, p_.short_rows ? capacity : n, &p_.box.space);
       for (const SweepPlan::Sweep& s : p_.sweeps) {
         for (const SweepPlan::Reduction& r : s.reductions) {
-          Ref total = l_.b.tile("s", r.type, 1, 1);
-          l_.b.reduce(total, r.op, 1, body.tile(r.arg));
+          Ref total = l_.b.tile("s", r.type, 1, p_.short_rows ? capacity : 1);
+          l_.b.reduce(total, r.op, p_.short_rows ? 0 : 1, body.tile(r.arg));
           body.bind(r.value, total);
         }
         for (size_t o : s.outputs) body.store_output(o);
@@ -238,7 +239,7 @@ class RowKernel {
     if (p_.sweeps.size() != 1 || !p_.sweeps[0].outputs.empty()) return false;
     int64_t units = horizontal_ ? 1 : (expect(cols()) + step_ - 1) / step_;
     for (size_t d : kept_) units *= expect(extents_[d]);
-    return units < 8 && reduced_work() >= 4 * kPartElements && (horizontal_ || !loops_.empty());
+    return !p_.short_rows && units < 8 && reduced_work() >= 4 * kPartElements && (horizontal_ || !loops_.empty());
   }
 
   void write_split() {

@@ -231,7 +231,22 @@ class Planner {
       }
       p_.reduced.push_back(reduced || !real);
     }
+    turn_short_rows();
     return {};
+  }
+
+  // Lanes along a row of a few elements would mostly be empty: many rows are taken at once and transposed in registers.
+  void turn_short_rows() {
+    const Dims merged = p_.box.space.merged();
+    const size_t rank = merged.size();
+    if (rank < 2 || !p_.reduced[rank - 1] || p_.reduced[rank - 2] || std::ranges::count(p_.reduced, true) != 1) return;
+    const Expr& n = merged[rank - 1];
+    if (!n.is_num() || n.num() > std::max(4, l_.target().lanes) || l_.expect(merged[rank - 2]) < 8) return;
+    p_.short_rows = true;
+    for (size_t d = 0; d < rank; d++) p_.box.space.order.push_back(static_cast<int64_t>(d));
+    std::swap(p_.box.space.order[rank - 1], p_.box.space.order[rank - 2]);
+    std::swap(p_.box.sides[rank - 1], p_.box.sides[rank - 2]);
+    p_.reduced[rank - 1] = false, p_.reduced[rank - 2] = true;
   }
 
   bool full(size_t o) const { return l_.output_sink(o).access.dims == dims_; }
@@ -295,6 +310,7 @@ class Planner {
   }
 
   void keep_values() {
+    if (p_.short_rows) return;
     std::map<Value, std::vector<size_t>> seen;  // value over the whole space -> sweeps that compute it
     std::map<Value, size_t> stored;             // -> sweep that stores it
     for (size_t k = 0; k < p_.sweeps.size(); k++) {

@@ -8,6 +8,7 @@ namespace gaf {
 struct SweepPlan {
   Box box;                          // merged
   std::vector<bool> reduced;        // per merged dim
+  bool short_rows = false;          // rows of a few elements: the reduced dim is second last, the last is kept
   struct Reduction {
     Value value, arg;
     kir::S op = kir::S::add;

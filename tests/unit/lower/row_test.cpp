@@ -30,6 +30,16 @@ TEST(Row, SoftmaxOverMiddleAxis) {
   check(unary("Softmax(%0) {axis=0}", "9,5", "9,5"));
 }
 
+TEST(Row, ShortRows) {
+  for (const char* dims : {"40,2", "37,3", "3,50,4", "100,7", "70,16"}) check(unary("Softmax(%0) {axis=-1}", dims, dims));
+  check("graph @k(size b, %0: f32[b,2]) -> (%1, %2) {\n  %1 = Softmax(%0) {axis=-1} : f32[b,2]\n  %2 = ReduceMax(%0) {axes=[1],keepdims=0} : f32[b]\n}\n",
+        {{1}, {32}, {75}});
+  check(R"(graph @k(%0: f32[50,4], %1: f32[4], %2: f32[4]) -> (%3) {
+  %3 = LayerNormalization(%0, %1, %2) {axis=-1,epsilon=1e-05} : f32[50,4]
+}
+)");
+}
+
 TEST(Row, LayerNormWithResidual) {
   check(R"(graph @k(%0: f32[6,96], %1: f32[6,96], %2: f32[96], %3: f32[96]) -> (%4, %6) {
   %4 = Add(%0, %1) : f32[6,96]
