@@ -74,7 +74,7 @@ class Contraction {
     size_t batch = roles_.batch;
     a_batch_ = batch_dims(a, op_ == "Conv" ? batch : own_batch(a.size()), batch);
     b_batch_ = batch_dims(b, op_ == "Conv" ? 0 : own_batch(b.size()), batch);
-    ok_ = group(n.types[0].dims, first);
+    ok_ = first <= batch && group(n.types[0].dims, first);
     if (!ok_) return;
     a_dims_ = operand_dims(a_batch_, roles_.a_vector ? Expr(1) : a[static_cast<size_t>(roles_.a_m)], a[static_cast<size_t>(roles_.a_k)]);
     space_.dims = l_.sizes(n.types[0].dims);
@@ -299,30 +299,21 @@ class Contraction {
 
   // Runs `body` for every tile of a row block: the run, the tile's number in the block, and its first row.
   void each_tile(const Expr& block, const std::function<void(const RowRun&, Expr, Expr)>& body) {
-    for (const RowRun& run : rows_.runs) {
-      Expr count = run.count;
-      if (!rows_.blocks.is(1)) {
-        bool equal = run.count.is_num() && rows_.blocks.is_num() && run.per_block * rows_.blocks.num() == run.count.num();
-        count = equal ? Expr(run.per_block) : min(Expr(run.per_block), run.count - block * run.per_block);
-      }
-      l_.b.loop("t", 0, count, 1, LoopKind::seq, [&](Expr u) {
-        body(run, u, run.first + (block * run.per_block + u) * run.rows);
-      });
-    }
+    for (const RowRun& run : rows_.runs(block))
+      loop(l_, "t", run.count, [&](Expr u) { body(run, u, run.first + u * run.rows); });
   }
 
   void emit() {
-    std::vector<std::pair<Expr, Expr>> ranges;
-    for (const Expr& b : batch_) ranges.push_back({0, b});
-    ranges.push_back({0, rows_.blocks});
+    Dims axes = batch_;
+    axes.push_back(rows_.blocks);
     bool panels_outside = !(copy_a_ && k_blocks_.is(1));
-    if (panels_outside) ranges.push_back({0, panels_});
-    l_.b.par(ranges, [&](std::vector<Expr> at) {
+    if (panels_outside) axes.push_back(panels_);
+    par_nest(l_, axes, [&](std::vector<Expr> at) {
       std::span<const Expr> batch(at.data(), batch_.size());
       const Expr& block = at[batch_.size()];
       if (panels_outside) return panel(batch, block, at.back(), {});
       Ref a = copy_block(batch, block, 0, kc_);
-      l_.b.loop("p", 0, panels_, 1, LoopKind::seq, [&](Expr p) { panel(batch, block, p, a); });
+      loop(l_, "p", panels_, [&](Expr p) { panel(batch, block, p, a); });
     });
   }
 
@@ -399,24 +390,22 @@ class Contraction {
   std::optional<Ref> ahead(std::span<const Expr> batch, const Expr& p, const Expr& kb, const RowRun& run, const Expr& u) {
     if (!t_.prefetch_panel || source_ != Source::packed || (panels_.is(1) && k_blocks_.is(1))) return std::nullopt;
     int64_t per_line = std::max(1, 64 / 4), lines = kc_ * tile_.cols / per_line;
-    int64_t steps = std::max<int64_t>(1, kc_ / t_.k_unroll), tiles = std::max<int64_t>(1, rows_.tiles_per_block);
+    int64_t steps = std::max<int64_t>(1, kc_ / t_.k_unroll), tiles = rows_.capacity / rows_.tile;
     int64_t per_step = ((lines + tiles - 1) / tiles + steps - 1) / steps;
     int64_t share = std::min(kc_, std::max<int64_t>(1, per_step * steps * per_line / tile_.cols));
-    Expr number = u + run.offset / std::max(1, rows_.runs.front().rows);
+    if (run.rows != rows_.tile) return std::nullopt;
     // Panels follow one another, and so do the K blocks of a panel: the next block starts behind this one.
-    Ref r = b_ref(batch, k_blocks_.is(1) ? p + 1 : p, k_blocks_.is(1) ? number * share : (kb + 1) * kc_ + number * share, share,
-                  tile_.cols);
-    return r;
+    bool last = k_blocks_.is(1);
+    return b_ref(batch, last ? p + 1 : p, (last ? Expr(0) : (kb + 1) * kc_) + u * share, share, tile_.cols);
   }
 
   // Few rows: several panels in one K loop, so that enough independent sums and streams are in flight.
   void emit_gemv() {
     kir::Builder& b = l_.b;
-    std::vector<std::pair<Expr, Expr>> ranges;
-    for (const Expr& e : batch_) ranges.push_back({0, e});
-    ranges.push_back({0, floordiv(panels_, side_by_side_)});
+    Dims axes = batch_;
+    axes.push_back(floordiv(panels_, side_by_side_));
     int64_t m = m_.num(), k = k_.num(), step = std::min<int64_t>(k, 4), main = k / step * step;
-    b.par(ranges, [&](std::vector<Expr> at) {
+    par_nest(l_, axes, [&](std::vector<Expr> at) {
       std::span<const Expr> batch(at.data(), batch_.size());
       std::vector<Ref> acc;
       for (int i = 0; i < side_by_side_; i++) {
