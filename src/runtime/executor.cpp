@@ -22,8 +22,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double us_since(Clock::time_point t) { return std::chrono::duration<double, std::micro>(Clock::now() - t).count(); }
 
-// A hot fork-join costs 0.2 to 0.5 us, waking a parked worker about 5 us of the caller's time (measured in docs/design.md's
-// runtime section): below this, a second thread gains nothing.
+// A job with hot workers costs the caller 0.1 to 0.5 us, waking parked ones about 20 us (two cores of a virtual Xeon; the
+// disabled test Pool.Times prints both). Below this, a second thread gains nothing.
 constexpr double kWorthSharingUs = 10;
 constexpr int kMeasureRuns = 3;            // the shortest of these runs on one thread decides
 constexpr int64_t kSurelyLong = 4 << 20;   // bytes: over 100 us at any core's speed, shared without a measurement
@@ -88,8 +88,9 @@ struct Executor::State {
   State(RunPlan p, int wanted) : plan(std::move(p)), schedule(plan), threads(wanted > 0 ? wanted : default_threads()) {
     static std::once_flag once;
     std::call_once(once, [] { pthread_atfork(lock_contexts, unlock_contexts, unlock_contexts); });
-    for (PlanBuffer& b : plan.buffers) {
-      if (b.kind != PlanBuffer::constant) continue;
+    for (size_t i = 0; i < plan.buffers.size(); i++) {
+      PlanBuffer& b = plan.buffers[i];
+      if (b.kind != PlanBuffer::constant || schedule.place[i].first < 0) continue;
       // Small constants of a mapped file may lie anywhere; large ones stay where they are unless their type forbids it.
       const auto at = reinterpret_cast<uintptr_t>(b.data.data.get());
       if (at % static_cast<uintptr_t>(bytes(b.dtype)) != 0 || (at % kBlockAlign != 0 && b.data.size_bytes() <= (1 << 20))) {
@@ -217,7 +218,8 @@ void Executor::State::begin_segment(Context& c, const BoundSegment& b, size_t se
 void Executor::State::run_kernel(Context& c, const KernelStep& k, BoundStep& b) {
   for (size_t i = 0; i < k.args.size(); i++) c.args[i] = c.at(schedule.root, k.args[i]);
   Job job{nullptr, c.args.data(), b.sizes.data(), static_cast<char*>(c.scratch.get()), scratch_stride};
-  const bool known = b.alone_us > 0 && (b.measured == 0 || b.measured >= kMeasureRuns || b.alone_us > 4 * kWorthSharingUs);
+  // A prediction is believed where it says "long"; "short" is measured, as a wrong one would cost threads for ever.
+  const bool known = b.measured >= kMeasureRuns || b.alone_us > 4 * kWorthSharingUs;
   const bool measure = threads > 1 && !known && b.bytes < kSurelyLong;
   const bool share = threads > 1 && !measure && (b.bytes >= kSurelyLong || b.alone_us > kWorthSharingUs);
   const auto start = measure ? Clock::now() : Clock::time_point{};

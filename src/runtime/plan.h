@@ -25,7 +25,7 @@ struct KernelStep {
   LoadedKernel kernel;
   std::vector<int> args;    // PlanBuffer of each kernel parameter
   std::vector<Expr> sizes;  // value of each size parameter
-  double us = 0;            // expected time on one thread, 0 = unknown: short kernels are not spread over threads
+  double us = 0;            // expected time, 0 = unknown: a long kernel is spread over threads without timing it first
   // (position of an `out` parameter, position of an `in` parameter): the kernel gives the right result if both have one
   // address. Used when both are arena buffers and nobody reads the `in` one later.
   std::vector<std::pair<int, int>> inplace;

@@ -5,7 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstdio>
 #include <thread>
 #include <vector>
 
@@ -149,6 +152,23 @@ TEST(Pool, ForkWhileAnotherThreadRunsAJob) {
   other.join();
 }
 #endif
+
+// Prints what a job costs. Run with --gtest_also_run_disabled_tests --gtest_filter=*Times
+TEST(Pool, DISABLED_Times) {
+  Pool& pool = Pool::process();
+  pool.reserve(2);
+  for (const bool parked : {false, true}) {
+    std::vector<double> us;
+    for (int i = 0; i < (parked ? 100 : 10000); i++) {
+      if (parked) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      const auto start = std::chrono::steady_clock::now();
+      pool.run(2, 2, [](void*, int, int64_t, int64_t) {}, nullptr);
+      us.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+    }
+    std::sort(us.begin(), us.end());
+    std::printf("%s: median %.2f us, p90 %.2f us\n", parked ? "parked" : "hot", us[us.size() / 2], us[us.size() * 9 / 10]);
+  }
+}
 
 }  // namespace
 }  // namespace gaf
