@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <protozero/pbf_writer.hpp>
 #include <unordered_set>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "frontend/onnx.h"
 #include "frontend/onnx_cursor.h"
@@ -58,6 +56,7 @@ class Writer {
 
   std::vector<FileBytes> data;
   std::vector<std::string> warnings;
+  std::vector<std::vector<std::string>> group_nodes;  // of each group: its nodes once each, in the order of the file
 
  private:
   void flatten();
@@ -153,6 +152,7 @@ std::vector<std::vector<size_t>> Writer::members(std::span<const FusedGroup> gro
     std::vector<size_t> members;
     for (const std::string& name : g.nodes) {
       if (auto it = index.find(name); it != index.end()) {
+        if (std::find(members.begin(), members.end(), it->second) != members.end()) continue;
         members.push_back(it->second);
         if (has_subgraph(*nodes_[it->second]))
           warnings.push_back(fmt::format("kernel '{}': node '{}' holds a subgraph and stays outside its function", g.name, name));
@@ -160,6 +160,11 @@ std::vector<std::vector<size_t>> Writer::members(std::span<const FusedGroup> gro
         warnings.push_back(fmt::format("kernel '{}': node '{}' lies in a function of the model and stays there", g.name, name));
       }
     }
+    std::sort(members.begin(), members.end());
+    std::vector<std::string>& listed = group_nodes.emplace_back();
+    for (size_t i : members) listed.push_back(names_[i]);
+    for (const std::string& name : g.nodes)  // nodes of functions of the model
+      if (!index.contains(name) && std::find(listed.begin(), listed.end(), name) == listed.end()) listed.push_back(name);
     out.push_back(std::move(members));
   }
   return out;
@@ -344,49 +349,15 @@ FusedOnnx write_fused_onnx(const FileBytes& original, const std::string& folder,
   writer.group(groups);
   std::map<std::string, std::string> all = metadata;
   Json table = Json::object();
-  for (const FusedGroup& g : groups)
-    table.set(g.name, Json::object({{"nodes", Json::array_of(g.nodes)}, {"gain_us", g.gain_us}, {"reason", g.reason}}));
+  for (size_t k = 0; k < groups.size(); k++)
+    table.set(groups[k].name, Json::object({{"nodes", Json::array_of(writer.group_nodes[k])},
+                                            {"gain_us", groups[k].gain_us},
+                                            {"reason", groups[k].reason}}));
   all["gaf.groups"] = table.dump();
   FusedOnnx out;
   out.bytes = writer.model(all);
   out.data = std::move(writer.data);
   out.warnings = std::move(writer.warnings);
-  return out;
-}
-
-std::vector<std::string> save_fused_onnx(const std::string& path, const FileBytes& original, const std::string& folder,
-                                         std::span<const FusedGroup> groups,
-                                         const std::map<std::string, std::string>& metadata) {
-  std::string data_path = path + ".data";
-  FusedOnnx fused = write_fused_onnx(original, folder, groups, metadata, std::filesystem::path(data_path).filename().string());
-  if (!fused.data.empty()) {
-    std::vector<std::string_view> parts;
-    for (const FileBytes& p : fused.data) parts.push_back(p.bytes);
-    write_file(data_path, parts);
-  }
-  write_file(path, fused.bytes);
-  return std::move(fused.warnings);
-}
-
-std::vector<FusedGroup> fused_groups(const Graph& g) {
-  auto it = g.metadata.find("gaf.groups");
-  if (it == g.metadata.end()) return {};
-  std::vector<FusedGroup> out;
-  try {
-    Json table = parse_json(it->second, "gaf.groups", "GAF3001");
-    if (!table.is_object()) return {};
-    for (const auto& [name, value] : table.members()) {
-      FusedGroup group{name, {}, "", 0};
-      if (const Json* nodes = value.find("nodes"); nodes && nodes->is_array())
-        for (const Json& n : nodes->items())
-          if (n.is_string()) group.nodes.push_back(n.str());
-      if (value["reason"].is_string()) group.reason = value["reason"].str();
-      if (value["gain_us"].is_number()) group.gain_us = value["gain_us"].number();
-      out.push_back(std::move(group));
-    }
-  } catch (const UserError&) {
-    return {};
-  }
   return out;
 }
 

@@ -57,7 +57,7 @@ TEST(OnnxWrite, GroupBecomesAFunction) {
 
 TEST(OnnxWrite, ReadsBackAndWritesAgain) {
   std::string model = ModelParts{chain().build()}.build();
-  std::vector<FusedGroup> groups = {{"k0", {"mm", "Add_1"}, "epilogue", 2.5}, {"k1", {"relu", "neg"}, "chain", 1}};
+  std::vector<FusedGroup> groups = {{"k0", {"Add_1", "mm", "Add_1"}, "epilogue", 2.5}, {"k1", {"relu", "neg"}, "chain", 1}};
   FusedOnnx f = fuse(model, groups);
   Graph before = read(model), after = read(f.bytes);
   EXPECT_EQ(names(after), names(before));
@@ -66,6 +66,7 @@ TEST(OnnxWrite, ReadsBackAndWritesAgain) {
   ASSERT_EQ(back.size(), 2u);
   EXPECT_EQ(back[0].name, "k0");
   EXPECT_EQ(back[1].nodes, groups[1].nodes);
+  EXPECT_THAT(back[0].nodes, ElementsAre("mm", "Add_1"));  // once each, in the order of the file
   EXPECT_EQ(back[0].gain_us, 2.5);
   EXPECT_EQ(back[0].reason, "epilogue");
   EXPECT_EQ(fuse(f.bytes, back).bytes, f.bytes);
