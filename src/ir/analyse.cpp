@@ -19,6 +19,7 @@ constexpr double kFmaLatency = 4;        // cycles of a dependent multiply-add (
 constexpr double kLoadsPerCycle = 2;
 constexpr double kLoopCycles = 1;        // counting and branching of one iteration
 constexpr double kHorizontalCycles = 8;  // shuffles that reduce one register to one element
+constexpr double kPaddedRowCycles = 12;  // a row, or an element moved alone, that may lie outside: a test and a branch
 constexpr double kElementCycles = 1;     // an element moved alone: transposes, gathers, strided columns
 
 class Counter {
@@ -124,8 +125,8 @@ class Counter {
     w_.moved[{from, to}] += moved * times;
     const EdgeRow* edge = t_.edge(from, to);
     double cycles = edge && edge->bytes_per_cycle > 0 ? moved / edge->bytes_per_cycle : 0;
-    if (!t_.pipes && (strided(c.src) || strided(c.dst))) cycles = std::max(cycles, e.count() * kElementCycles);
-    else if (!t_.pipes) cycles = std::max(cycles, e.rows * 0.5);  // a row is at least one instruction
+    if (!t_.pipes && (strided(c.src) || strided(c.dst))) cycles = std::max(cycles, e.count() * (c.pad ? kPaddedRowCycles : kElementCycles));
+    else if (!t_.pipes) cycles = std::max(cycles, e.rows * (c.pad ? kPaddedRowCycles : 0.5));  // a row is at least one instruction
     return spend(edge ? edge->pipe : Pipe::v, cycles, times);
   }
   double count(const Map& m, double times) {

@@ -37,6 +37,38 @@ bool spatial(const Node& n) {
   return n.op == "Conv" || n.op == "MaxPool" || n.op == "AveragePool" || n.op == "GlobalAveragePool" || n.op == "GlobalMaxPool";
 }
 
+// A convolution over [N, 512, 1, C] with a kernel of 5 x 1 is one over [N, 512, C]: spatial dims of one that the kernel leaves
+// alone are dropped, so that the last spatial dim is a long one. Nothing if there is none to drop, or only one is left.
+std::optional<Value> without_unit_dims(Rebuild& b, const Node& conv, const std::vector<Value>& args) {
+  const Dims x = b.g().type(args[0]).dims, w = b.g().type(args[1]).dims, y = conv.types[0].dims;  // x is channels-last, y not
+  size_t spatial = x.size() - 2;
+  std::vector<int64_t> strides = attr_ints(conv, "strides"), dilations = attr_ints(conv, "dilations"), kernel = attr_ints(conv, "kernel_shape"), keep;
+  Dims pads = attr_exprs(conv, "pads");
+  if (spatial < 2 || strides.size() != spatial || dilations.size() != spatial || pads.size() != 2 * spatial) return std::nullopt;
+  for (size_t i = 0; i < spatial; i++)
+    if (!(x[i + 1].is(1) && w[i + 2].is(1) && pads[i].is(0) && pads[i + spatial].is(0))) keep.push_back(static_cast<int64_t>(i));
+  if (keep.empty() || keep.size() == spatial) return std::nullopt;
+  Attrs attrs = conv.attrs;
+  Dims small_x{x[0]}, small_w{w[0], w[1]}, small_pads(2 * keep.size(), Expr(0));
+  std::vector<int64_t> s, d, k;
+  for (size_t j = 0; j < keep.size(); j++) {
+    auto i = static_cast<size_t>(keep[j]);
+    small_x.push_back(x[i + 1]), small_w.push_back(w[i + 2]);
+    s.push_back(strides[i]), d.push_back(dilations[i]), k.push_back(w[i + 2].num());
+    small_pads[j] = pads[i], small_pads[j + keep.size()] = pads[i + spatial];
+  }
+  small_x.push_back(x.back());
+  attrs["strides"] = s, attrs["dilations"] = d, attrs["kernel_shape"] = k, attrs["pads"] = small_pads, attrs["layout"] = std::string("NHWC");
+  std::vector<Value> small = args;
+  small[0] = b.emit("Reshape", {args[0]}, {{"shape", small_x}}, {});
+  small[1] = b.emit("Reshape", {args[1]}, {{"shape", small_w}}, {});
+  Value r = b.emit("Conv", small, attrs, {});
+  Dims full{y[0]};
+  full.insert(full.end(), y.begin() + 2, y.end());
+  full.push_back(y[1]);
+  return b.emit("Reshape", {r}, {{"shape", full}}, {});
+}
+
 std::optional<Value> wrap(Rebuild& b, const Node& n) {
   if (!spatial(n) || n.types.size() != 1 || !attr_str(n, "layout", "").empty()) return std::nullopt;
   size_t rank = n.types[0].dims.size();
@@ -46,7 +78,8 @@ std::optional<Value> wrap(Rebuild& b, const Node& n) {
   args[0] = b.emit("Transpose", {args[0]}, {{"perm", to_last(rank)}}, {});
   Attrs attrs = n.attrs;
   attrs["layout"] = std::string("NHWC");
-  Value y = b.emit(n.op, args, attrs, {});
+  std::optional<Value> small = n.op == "Conv" ? without_unit_dims(b, n, args) : std::nullopt;
+  Value y = small ? *small : b.emit(n.op, args, attrs, {});
   return b.emit("Transpose", {y}, {{"perm", inverse(to_last(rank))}}, {});
 }
 
@@ -72,7 +105,37 @@ std::optional<std::vector<int64_t>> first_perm(const Rebuild& b, const Node& n) 
   return std::nullopt;
 }
 
+// Reshape(Transpose(x)) where the reshape only adds or drops dims of one: the reshape first, so that the transpose sinks on.
+std::optional<Value> below_unit_reshape(Rebuild& b, const Node& n) {
+  if (n.op != "Reshape" || n.args.size() != 1 || !is_op(b.g(), n.args[0], "Transpose")) return std::nullopt;
+  const Node t = b.g().nodes[n.args[0].node];
+  const std::vector<int64_t> perm = attr_ints(t, "perm");
+  const Dims x = b.g().type(t.args[0]).dims, &out = n.types[0].dims;
+  std::vector<size_t> wide;  // dims of x that are not one, in the order of the transposed value
+  for (int64_t p : perm)
+    if (!x[static_cast<size_t>(p)].is(1)) wide.push_back(static_cast<size_t>(p));
+  std::vector<size_t> order = wide;
+  std::sort(order.begin(), order.end());
+  Dims inner;
+  std::vector<int64_t> to(out.size());
+  size_t next = 0, unit = order.size();
+  for (size_t i : order) inner.push_back(x[i]);
+  for (size_t i = 0; i < out.size(); i++) {
+    if (out[i].is(1)) {
+      to[i] = static_cast<int64_t>(unit++);
+      inner.emplace_back(1);
+      continue;
+    }
+    if (next >= wide.size() || x[wide[next]] != out[i]) return std::nullopt;
+    to[i] = std::find(order.begin(), order.end(), wide[next++]) - order.begin();
+  }
+  if (next != wide.size() || inner == x) return std::nullopt;
+  Value r = b.emit("Reshape", {t.args[0]}, {{"shape", inner}}, {});
+  return b.emit("Transpose", {r}, {{"perm", to}}, {});
+}
+
 std::optional<Value> sink(Rebuild& b, const Node& n) {
+  if (std::optional<Value> v = below_unit_reshape(b, n)) return v;
   if (n.types.size() != 1 || n.args.empty()) return std::nullopt;
   bool along_axis = n.op == "Concat" || n.op == "Softmax" || n.op == "LogSoftmax";
   bool reduces = n.op.starts_with("Reduce");
