@@ -56,7 +56,8 @@ Expr through_division(const Expr& a, const Expr& b) {
 
 Expr Bounds::last_of(const Axis& axis) {
   Expr hi = axis.hi;
-  if (hi.op() == ExprOp::div) hi = through_division(hi.args()[0], hi.args()[1]);
+  if (hi.op() == ExprOp::div)
+    if (Expr moved = through_division(hi.args()[0], hi.args()[1]); moved.op() == ExprOp::max) hi = moved;
   while (hi.op() == ExprOp::max) {  // the loop runs, so its end lies above its start
     Expr a = hi.args()[0], b = hi.args()[1];
     if (at_most(a - axis.lo, 0)) hi = b;
@@ -215,7 +216,6 @@ bool Bounds::open_atom(const Expr& x, int sym, int64_t& result) {
 // Bound of others + rest * (a / b): the least of what is known of a floor division.
 int64_t Bounds::open_division(const Expr& x, const Expr& others, const Expr& rest, const Expr& atom, bool up) {
   Expr a = atom.args()[0], b = atom.args()[1];
-  if (Expr moved = through_division(a, b); !(moved == atom)) return bound(others + rest * moved);
   Expr whole = up ? a : a - b + Expr(1);  // b * (a / b) <= a, >= a - b + 1
   if (!b.is_num() || b.num() <= 0) {
     auto r = factors(rest);
@@ -225,6 +225,8 @@ int64_t Bounds::open_division(const Expr& x, const Expr& others, const Expr& res
     return result;
   }
   int64_t d = b.num(), result = floor_div(bound(others * b + rest * whole), d);
+  // through min and max of the numerator, where every branch may divide exactly
+  if (Expr moved = through_division(a, b); !(moved == atom)) result = std::min(result, bound(others + rest * moved));
   // as a number, from the numerator's own bound
   int64_t limit = up ? bound(a) : -bound(-a);
   if (limit > -kBig && limit < kBig) result = std::min(result, bound(others + rest * Expr(floor_div(limit, d))));

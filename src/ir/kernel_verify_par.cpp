@@ -59,21 +59,33 @@ bool Verifier::separate(const Touch& a, const Touch& b, const std::vector<int>& 
     });
   };
   for (int s : a.outer) enter(s, reach_.at(s).first, reach_.at(s).second);
-  for (const Axis& x : a.par->axes) enter(x.sym, reach_.at(x.sym).first, reach_.at(x.sym).second);
-  for (size_t i = 0; i < b.par->axes.size(); i++) {
-    const Axis& x = b.par->axes[i];
-    size_t rank = order.empty() ? SIZE_MAX : static_cast<size_t>(std::find(order.begin(), order.end(), static_cast<int>(i)) - order.begin());
-    if (a.par == b.par && rank < differs) continue;
-    int copy = bounds.add_symbol();
-    if (a.par == b.par && rank == differs) {  // x' = x + step + step * d, d >= 0
-      Expr room = floordiv(reach_.at(x.sym).second - x.lo, std::max<int64_t>(x.step, 1)) - Expr(1);
-      if (bounds.at_most(room, -1)) return true;  // one iteration
-      enter(copy, 0, max(room, 0));
-      second[x.sym] = Expr::sym(x.sym) + Expr(x.step) + Expr::sym(copy) * Expr(x.step);
-    } else {
-      enter(copy, in_b(x.lo), in_b(reach_.at(x.sym).second));
+  auto first = [&](const Axis& x) { return reach_.at(x.sym).first; };
+  auto last = [&](const Axis& x) { return reach_.at(x.sym).second; };
+  if (a.par != b.par) {
+    for (const Axis& x : a.par->axes) enter(x.sym, first(x), last(x));
+    for (const Axis& x : b.par->axes) {
+      int copy = bounds.add_symbol();
+      enter(copy, in_b(first(x)), in_b(last(x)));
       second[x.sym] = Expr::sym(copy);
     }
+  }
+  for (size_t i = 0; a.par == b.par && i < a.par->axes.size(); i++) {
+    const Axis& x = a.par->axes[i];
+    size_t rank = static_cast<size_t>(std::find(order.begin(), order.end(), static_cast<int>(i)) - order.begin());
+    if (rank < differs) {
+      enter(x.sym, first(x), last(x));
+      continue;
+    }
+    int copy = bounds.add_symbol();
+    if (rank == differs) {  // the copy's value first, then a's, which lies a step or more below
+      if (bounds.at_most(in_b(last(x)) - in_b(first(x)) - Expr(x.step), -1)) return true;  // one iteration
+      enter(copy, in_b(first(x)) + Expr(x.step), in_b(last(x)));
+      enter(x.sym, first(x), Expr::sym(copy) - Expr(x.step));
+    } else {
+      enter(x.sym, first(x), last(x));
+      enter(copy, in_b(first(x)), in_b(last(x)));
+    }
+    second[x.sym] = Expr::sym(copy);
   }
   // inner loops and reads, each touch its own
   for (int s : a.inner) enter(s, reach_.at(s).first, reach_.at(s).second);

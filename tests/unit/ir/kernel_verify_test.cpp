@@ -136,6 +136,9 @@ TEST(KernelVerifier, AcceptsIndicesThatNeedElimination) {
            // whole tiles of 6, whole tiles of 4 of the rest, rows of the rest
            "for i in 0..(N - N/6*6)/4 {\ntile t: f32[4, 8] @reg\nt = mov(%0[N/6*6 + i*4:4, 0:8])\n}\n"
            "for j in 0..N - N/6*6 - (N - N/6*6)/4*4 {\ntile u: f32[1, 8] @reg\nu = mov(%0[N/6*6 + (N - N/6*6)/4*4 + j, 0:8])\n}\n",
+           // extents of the last, ragged tile of a ragged block
+           "for p in 0..(N + 31)/32 {\nfor w in 0..(min(32, N - p*32) + 7)/8 {\ntile t: f32[8, 8] @reg\n"
+           "t = mov(%0[p*32 + w*8:min(8, min(32, N - p*32) - w*8), 0:8])\n}\n}\n",
            // an interior that may be empty
            "for t in 0..max(0, N - 2)/8 {\nfor k in 0..3 {\ntile u: f32[8, 8] @reg\nu = mov(%0[t*8 + k:8, 0:8])\n}\n}\n",
            // rows and columns out of one number
@@ -149,6 +152,8 @@ TEST(KernelVerifier, IndependenceOfNestsAndFlatIndices) {
                                 "for n in 0..N, c in 0..C step 16 par {\nfor u in c..c + 16 {\ncopy %1[n, u, 0:8] = %0[n, u, 0:8]\n}\n}\n",
                                 "for n in 0..N, c in 0..C par {\ncopy %2[(n*C + c)*8:8] = %0[n, c, 0:8]\n}\n",
                                 "for n in 0..1 par {\nfor i in 0..N*C/12 {\ncopy %2[i*12:12] = %2[i*12:12]\n}\n}\nfor m in 0..1 par {\nfor j in N*C/4*4..N*C {\ncopy %2[j] = %2[j]\n}\n}\n",
+                                "for p in 0..(N*C + 95)/96 par {\nfor i in 0..min(96, N*C - p*96)/12 {\ncopy %2[p*96 + i*12:12] = %2[p*96 + i*12:12]\n}\n"
+                                "for j in 0..min(96, N*C - p*96) - min(96, N*C - p*96)/12*12 {\ncopy %2[p*96 + min(96, N*C - p*96)/12*12 + j] = %2[p*96]\n}\n}\n",
                                 "for n in 0..N par {\ncopy %1[n, 0, 0:8] = %1[n, 1, 0:8]\n}\nfor m in 0..N par {\ncopy %1[m, 2, 0:8] = %0[m, 1, 0:8]\n}\n",
                                 "for n in 0..N par {\ncopy %1[n, 0, 0:8] = %0[n, 1, 0:8]\n}\nbarrier\nfor m in 0..N par {\ncopy %1[m, 1, 0:8] = %1[N - m - 1, 0, 0:8]\n}\n"})
     EXPECT_EQ(problems(parse_kernel(head + std::string(body) + "}\n")), "") << body;
