@@ -25,5 +25,10 @@ std::span<const OpRow> order_rows();        // TopK, ArgMax, NonZero, Unique, Cu
 std::span<const OpRow> resize_rows();       // Resize, Upsample, GridSample ...
 std::span<const OpRow> control_rows();      // If, Loop, Scan
 std::span<const OpRow> recurrent_rows();    // LSTM, GRU, RNN
+std::span<const OpRow> attention_rows();    // Attention, RotaryEmbedding
+std::span<const OpRow> state_space_rows();  // LinearAttention, CausalConvWithState
+std::span<const OpRow> loss_rows();         // losses over classes
+std::span<const OpRow> quantize_rows();     // QuantizeLinear ..., integer products
+std::span<const OpRow> einsum_rows();
 
 }  // namespace gaf
