@@ -92,19 +92,42 @@ std::optional<Verdict> refuse_space(Lowering& l, uint32_t anchor, const Space& s
       return Verdict::no("not-fusable-op", fmt::format("{} '{}' is not elementwise on the result of {}", fn.nodes[i].op,
                                                        fn.nodes[i].name, fn.nodes[anchor].op));
   }
-  std::vector<kir::Slice> at(space.merged().size(), one(0));
-  at[at.size() - 2] = at.back() = span_of(0, 1);
-  TileBody body(l, at, 1, 1, &space);
-  body.bind({anchor, 0}, {true, -1, {}, false});
+  std::vector<Value> wanted;
   for (size_t o = 0; o < fn.outputs.size(); o++) {
     Value v = l.output_sink(o).value;
     if (!after[v.node])
       return Verdict::no("iteration-mismatch", fmt::format("output '{}' does not depend on {}", fn.outputs[o].name, fn.nodes[anchor].op));
     if (fn.type(v).dims != fn.nodes[anchor].types[0].dims)
       return Verdict::no("iteration-mismatch", fmt::format("output '{}' has another shape than {}", fn.outputs[o].name, fn.nodes[anchor].op));
-    if (std::optional<Verdict> no = body.refuse(v)) return no;
+    wanted.push_back(v);
   }
-  return std::nullopt;
+  return refuse_values(l, anchor, space, wanted);
+}
+
+std::optional<Verdict> refuse_values(Lowering& l, uint32_t anchor, const Space& space, std::span<const Value> values) {
+  std::vector<kir::Slice> at(space.merged().size(), one(0));
+  at[at.size() - 2] = at.back() = span_of(0, 1);
+  l.b.k.tiles.push_back({"probe"});  // stands for the anchor's values while nothing is written yet
+  TileBody body(l, at, 1, 1, &space);
+  body.bind({anchor, 0}, {true, static_cast<int>(l.b.k.tiles.size()) - 1, {}, false});
+  std::optional<Verdict> no;
+  for (Value v : values)
+    if (!no) no = body.refuse(v);
+  l.b.k.tiles.pop_back();
+  return no;
+}
+
+void par_nest(Lowering& l, const Dims& extents, const std::function<void(std::vector<Expr>)>& body) {
+  std::vector<std::pair<Expr, Expr>> ranges;
+  for (const Expr& n : extents)
+    if (!n.is(1)) ranges.push_back({0, n});
+  if (ranges.empty()) ranges.push_back({0, 1});
+  l.b.par(ranges, [&](std::vector<Expr> at) {
+    std::vector<Expr> all;
+    size_t next = 0;
+    for (const Expr& n : extents) all.push_back(n.is(1) ? Expr(0) : at[next++]);
+    body(std::move(all));
+  });
 }
 
 void loop(Lowering& l, const std::string& stem, const Expr& n, const std::function<void(Expr)>& body) {

@@ -23,6 +23,8 @@ uint32_t find_anchor(const Lowering& l, const std::string& op);
 Verdict check_operands(const Lowering& l, uint32_t anchor);
 // Why the outputs cannot be written over `space` (the dims of the anchor's result, perhaps merged) from the anchor's values.
 std::optional<Verdict> refuse_space(Lowering& l, uint32_t anchor, const Space& space);
+// The same for any values computed from the anchor's on a space of its dims.
+std::optional<Verdict> refuse_values(Lowering& l, uint32_t anchor, const Space& space, std::span<const Value> values);
 
 // Writes all outputs of the function for the rectangle `at` (a slice per merged dim of the space; the second last is the
 // rows, the last the columns) whose anchor values are the register tile `acc` of `rows` x `cols`.
@@ -36,6 +38,8 @@ inline kir::Slice span_of(Expr at, Expr n, int64_t step = 1) { return {std::move
 Attempt emit_contraction(const Graph& fn, uint32_t node, const Target& t);
 // A channels-last Conv with one channel a group (depthwise.cpp).
 bool is_depthwise(const Graph& fn, const Node& n);
+// A parallel nest over 0..extent of each axis; axes of one iteration have index 0.
+void par_nest(Lowering& l, const Dims& extents, const std::function<void(std::vector<Expr>)>& body);
 // for i in 0..n, or just the body if it runs once.
 void loop(Lowering& l, const std::string& stem, const Expr& n, const std::function<void(Expr)>& body);
 // Rectangle of an access with all its dims, `at` one slice for each. Unlike Lowering::ref, dims of 1 keep their ranges, so

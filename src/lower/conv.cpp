@@ -128,22 +128,11 @@ class Convolution {
   void emit() {
     Expr row_blocks = ceildiv(w_.out[1], rows_), col_blocks = ceildiv(w_.out[2], cols_);
     Expr chunks = ceildiv(panels_, chunk_);
-    std::vector<std::pair<Expr, Expr>> pixels{{0, x_.dims[0]}, {0, w_.out[0]}, {0, row_blocks}, {0, col_blocks}};
-    std::vector<std::pair<Expr, Expr>> weights{{0, groups_}, {0, chunks}}, ranges;
+    Dims pixels{x_.dims[0], w_.out[0], row_blocks, col_blocks}, weights{groups_, chunks};
     // What is streamed goes round outside.
-    const auto& first = stream_weights_ ? weights : pixels;
-    const auto& second = stream_weights_ ? pixels : weights;
-    ranges = first;
-    ranges.insert(ranges.end(), second.begin(), second.end());
-    std::vector<size_t> keep;         // axes of one iteration are left out
-    for (size_t i = 0; i < ranges.size(); i++)
-      if (!ranges[i].second.is(1)) keep.push_back(i);
-    if (keep.empty()) keep.push_back(0);
-    std::vector<std::pair<Expr, Expr>> axes;
-    for (size_t i : keep) axes.push_back(ranges[i]);
-    l_.b.par(axes, [&](std::vector<Expr> at) {
-      std::vector<Expr> v(ranges.size(), Expr(0));
-      for (size_t i = 0; i < keep.size(); i++) v[keep[i]] = at[i];
+    Dims axes = stream_weights_ ? weights : pixels;
+    axes.insert(axes.end(), stream_weights_ ? pixels.begin() : weights.begin(), stream_weights_ ? pixels.end() : weights.end());
+    par_nest(l_, axes, [&](std::vector<Expr> v) {
       if (stream_weights_) std::rotate(v.begin(), v.begin() + 2, v.end());
       Unit u{v[0], v[1], v[2] * rows_, v[3] * cols_, v[4], v[5], rows_, cols_, {}};
       if (!w_.out[1].is_num() || w_.out[1].num() % rows_) u.rows = min(Expr(rows_), w_.out[1] - u.h);

@@ -87,48 +87,49 @@ int64_t k_block(int64_t k, int64_t most) {
 
 RowPlan plan_rows(const Expr& rows, int tile, int64_t block_rows, int64_t min_blocks) {
   RowPlan p;
+  p.rows = rows, p.tile = tile;
   int64_t fit = std::max<int64_t>(1, block_rows / tile);  // tiles a block may have
   if (!rows.is_num()) {
-    Expr full = floordiv(rows, tile), blocks = ceildiv(full, fit);
-    p.blocks = max(Expr(1), blocks);
-    p.runs.push_back({tile, 0, full, fit, 0});
-    // The last rows % tile rows belong to block 0, whose count is the whole tail: at most tile / 4 and 3 tiles.
-    int64_t at = fit * tile;
-    Expr first = full * tile, rest = rows - first;
-    if (tile > 4) {
-      Expr fours = floordiv(rest, 4);
-      p.runs.push_back({4, first, fours, std::max<int64_t>(1, (tile - 1) / 4), at});
-      at += (tile - 1) / 4 * 4;
-      first = first + fours * 4;
-    }
-    if (tile > 1) {
-      int64_t most = tile > 4 ? 3 : tile - 1;
-      p.runs.push_back({1, first, rows - first, most, at});
-      at += most;
-    }
-    p.capacity = at;
-    p.tiles_per_block = fit;
+    p.capacity = fit * tile;
+    p.blocks = ceildiv(rows, p.capacity);
     return p;
   }
-  int64_t m = rows.num(), n = (m + tile - 1) / tile, big = m - n * (tile - 1);
-  GAF_CHECK(big >= 0) << m << " rows in tiles of " << tile;
+  int64_t m = rows.num(), n = (m + tile - 1) / tile;
+  p.big = m - n * (tile - 1), p.small = n - p.big;
+  GAF_CHECK(p.big >= 0) << m << " rows in tiles of " << tile;
   int64_t blocks = std::max((n + fit - 1) / fit, std::min(min_blocks, n));
-  // Equal blocks: a count that divides the tiles, if one is near.
-  for (int64_t b = blocks; b <= blocks + blocks / 2 + 1 && b <= n; b++)
-    if (big % b == 0 && (n - big) % b == 0) { blocks = b; break; }
+  for (int64_t b = blocks; b <= blocks + blocks / 2 + 1 && b <= n; b++)  // a count that divides the tiles, if one is near
+    if (p.big % b == 0 && p.small % b == 0) {
+      blocks = b;
+      break;
+    }
   p.blocks = blocks;
-  int64_t at = 0;
-  auto add = [&](int r, int64_t first, int64_t count) {
-    if (count == 0) return;
-    int64_t per = (count + blocks - 1) / blocks;
-    p.runs.push_back({r, first, count, per, at});
-    at += per * r;
-  };
-  add(tile, 0, big);
-  add(tile - 1, big * tile, n - big);
-  p.capacity = at;
-  p.tiles_per_block = p.runs.front().per_block;
+  p.big_block = (p.big + blocks - 1) / blocks, p.small_block = (p.small + blocks - 1) / blocks;
+  p.capacity = p.big_block * tile + p.small_block * (tile - 1);
   return p;
+}
+
+std::vector<RowRun> RowPlan::runs(const Expr& block) const {
+  std::vector<RowRun> out;
+  if (rows.is_num()) {
+    auto add = [&](int r, int64_t first, int64_t count, int64_t per, int64_t offset) {
+      if (count == 0) return;
+      bool equal = per * blocks.num() == count;
+      out.push_back({r, first + block * (per * r), equal ? Expr(per) : min(Expr(per), count - block * per), offset});
+    };
+    add(tile, 0, big, big_block, 0);
+    add(tile - 1, big * tile, small, small_block, big_block * tile);
+    return out;
+  }
+  Expr start = block * capacity, n = min(Expr(capacity), rows - start), done = 0;
+  for (int r : {tile, 4, 1}) {
+    if (r != tile && r >= tile) continue;
+    Expr rest = done.is(0) ? n : max(Expr(0), n - done);  // never negative; said for the verifier
+    Expr count = r == 1 ? n - done : floordiv(rest, r);
+    out.push_back({r, start + done, count, done});
+    done = done + count * r;
+  }
+  return out;
 }
 
 }  // namespace gaf

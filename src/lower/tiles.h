@@ -21,21 +21,23 @@ RegTile pick_tile(const Target& t, std::optional<int64_t> rows, std::optional<in
 // The same where every tile has the same rows and the last one computes rows that are thrown away (pixels of an image row).
 RegTile pick_pixels(const Target& t, int64_t pixels, int64_t cols);
 
-// `count` tiles of `rows` rows each from row `first` on, `per_block` of them in each row block.
+// `count` tiles of `rows` rows each from row `first` on; `offset`: that row within the block's own storage.
 struct RowRun {
   int rows;
-  Expr first, count;
-  int64_t per_block;
-  int64_t offset;          // first row of this run within a block's own storage
+  Expr first, count, offset;
 };
+// Rows in tiles of `tile` rows, in equal blocks. A static rest makes the last tiles one row less; a symbolic one is tiles of
+// 4 and of 1 row at the end of each block.
 struct RowPlan {
-  Expr blocks;             // row blocks, at least 1; a block owns per_block tiles of each run
-  int64_t capacity;        // rows of storage that any block needs
-  std::vector<RowRun> runs;
-  int64_t tiles_per_block; // of the first run
+  Expr rows;
+  int tile = 1;
+  Expr blocks = 1;         // at least 1
+  int64_t capacity = 1;    // rows of storage that any block needs
+  int64_t big = 0, small = 0;              // static: tiles of `tile` rows and of one less,
+  int64_t big_block = 0, small_block = 0;  // and how many of them a block has
+  std::vector<RowRun> runs(const Expr& block) const;
 };
-// Rows in tiles of `tile` rows (static: the rest in tiles of one row less; symbolic: 4 and 1 rows), in equal blocks of at
-// most `block_rows` rows, and in at least `min_blocks` blocks if there are that many tiles.
+// Blocks of at most `block_rows` rows, and at least `min_blocks` of them if there are that many tiles.
 RowPlan plan_rows(const Expr& rows, int tile, int64_t block_rows, int64_t min_blocks);
 
 // The largest divisor of n that is at most `most`.

@@ -43,7 +43,7 @@ class Slider {
   const WindowOps& ops_;
   int64_t step_ = 1, wide_ = 1;       // channels of a run of pixels, of a single pixel
   int64_t run_ = 1, inner_ = 0;       // pixels of a tile; first column whose taps are all inside
-  Expr runs_ = 0;                     // tiles of inner pixels in an output row
+  Expr runs_ = 0, done_ = 0;          // tiles of inner pixels in an output row (may be negative: none), pixels in them
 
   // Runs of as many pixels as registers hold next to the weights of a tap and a loaded value.
   void choose_run() {
@@ -52,9 +52,9 @@ class Slider {
     Expr end = w_.out[2];
     if (w_.padded(2))
       end = min(end, floordiv(w_.in[2] - 1 + w_.before[2] - (w_.kernel[2] - 1) * w_.dilation[2], w_.stride[2]) + 1);
-    Expr inside = max(Expr(0), end - inner_);
+    Expr inside = end - inner_;
     if (inside.is_num()) {
-      int64_t n = inside.num();
+      int64_t n = std::max<int64_t>(0, inside.num());
       run_ = divisor_at_most(n, most);
       if (run_ * 2 < std::min(n, most)) run_ = std::min(n, most);
       if (n < 2) run_ = 1;
@@ -63,11 +63,12 @@ class Slider {
       run_ = std::min<int64_t>(most, 8);
       runs_ = floordiv(inside, run_);
     }
+    done_ = max(Expr(0), runs_) * run_;
   }
 
   // Pixels outside the runs: one at a time, with the taps that are inside.
   void border(const std::vector<Expr>& at) {
-    Expr done = runs_ * run_, left = runs_.is(0) ? Expr(0) : Expr(inner_), rest = w_.out[2] - done;
+    Expr done = done_, left = runs_.is(0) ? Expr(0) : Expr(inner_), rest = w_.out[2] - done;
     if (rest.is(0)) return;
     columns(l_, x_.dims.back(), wide_, [&](const Slice& c, int64_t capacity) {
       auto one_pixel = [&](Expr col) { pixels(at, col, 1, c, capacity, false); };

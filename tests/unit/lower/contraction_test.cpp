@@ -10,7 +10,7 @@ void check(const std::string& text, std::vector<std::vector<int64_t>> sizes = {{
 
 std::string matmul(int64_t m, int64_t k, int64_t n, bool constant) {
   auto dims = [](int64_t a, int64_t b) { return "f32[" + std::to_string(a) + "," + std::to_string(b) + "]"; };
-  return "kernel @k(%0: " + dims(m, k) + ", %1: " + dims(k, n) + (constant ? " const" : "") + ") -> (%2) {\n  %2 = MatMul(%0, %1) : " +
+  return "graph @k(%0: " + dims(m, k) + ", %1: " + dims(k, n) + (constant ? " const" : "") + ") -> (%2) {\n  %2 = MatMul(%0, %1) : " +
          dims(m, n) + "\n}\n";
 }
 
@@ -31,7 +31,7 @@ TEST(Contraction, LongKInBlocks) {
 }
 
 TEST(Contraction, BatchOfRowsIsOneMatrix) {
-  check(R"(kernel @k(%0: f32[2,5,8], %1: f32[8,12] const, %2: f32[12], %3: f32[2,5,12]) -> (%6) {
+  check(R"(graph @k(%0: f32[2,5,8], %1: f32[8,12] const, %2: f32[12], %3: f32[2,5,12]) -> (%6) {
   %4 = MatMul(%0, %1) : f32[2,5,12]
   %5 = Add(%4, %2) : f32[2,5,12]
   %6 = Add(%5, %3) : f32[2,5,12]
@@ -40,22 +40,22 @@ TEST(Contraction, BatchOfRowsIsOneMatrix) {
 }
 
 TEST(Contraction, BatchedBothSides) {
-  check(R"(kernel @k(%0: f32[2,3,5,8], %1: f32[2,3,8,20]) -> (%2) {
+  check(R"(graph @k(%0: f32[2,3,5,8], %1: f32[2,3,8,20]) -> (%2) {
   %2 = MatMul(%0, %1) : f32[2,3,5,20]
 }
 )");
-  check(R"(kernel @k(%0: f32[2,1,5,8], %1: f32[3,8,20]) -> (%2) {
+  check(R"(graph @k(%0: f32[2,1,5,8], %1: f32[3,8,20]) -> (%2) {
   %2 = MatMul(%0, %1) : f32[2,3,5,20]
 }
 )");
-  check(R"(kernel @k(%0: f32[3,5,8], %1: f32[3,8,20] const) -> (%2) {
+  check(R"(graph @k(%0: f32[3,5,8], %1: f32[3,8,20] const) -> (%2) {
   %2 = MatMul(%0, %1) : f32[3,5,20]
 }
 )");
 }
 
 TEST(Contraction, TransposedViews) {
-  check(R"(kernel @k(%0: f32[2,5,3,8], %1: f32[2,7,3,8]) -> (%5) {
+  check(R"(graph @k(%0: f32[2,5,3,8], %1: f32[2,7,3,8]) -> (%5) {
   %2 = Transpose(%0) {perm=[0,2,1,3]} : f32[2,3,5,8]
   %3 = Transpose(%1) {perm=[0,2,3,1]} : f32[2,3,8,7]
   %4 = MatMul(%2, %3) : f32[2,3,5,7]
@@ -65,11 +65,11 @@ TEST(Contraction, TransposedViews) {
 }
 
 TEST(Contraction, Vectors) {
-  check(R"(kernel @k(%0: f32[9], %1: f32[2,9,5]) -> (%2) {
+  check(R"(graph @k(%0: f32[9], %1: f32[2,9,5]) -> (%2) {
   %2 = MatMul(%0, %1) : f32[2,5]
 }
 )");
-  check(R"(kernel @k(%0: f32[2,4,9], %1: f32[9]) -> (%2) {
+  check(R"(graph @k(%0: f32[2,4,9], %1: f32[9]) -> (%2) {
   %2 = MatMul(%0, %1) : f32[2,4]
 }
 )");
@@ -79,13 +79,13 @@ TEST(Contraction, GemmForms) {
   for (int ta = 0; ta < 2; ta++)
     for (int tb = 0; tb < 2; tb++)
       for (std::string constant : {"", " const"})
-        check("kernel @k(%0: f32[" + std::string(ta ? "9,7" : "7,9") + "], %1: f32[" + (tb ? "20,9" : "9,20") + "]" + constant +
+        check("graph @k(%0: f32[" + std::string(ta ? "9,7" : "7,9") + "], %1: f32[" + (tb ? "20,9" : "9,20") + "]" + constant +
               ", %2: f32[7,1]) -> (%3) {\n  %3 = Gemm(%0, %1, %2) {alpha=0.5, beta=2.0, transA=" + std::to_string(ta) +
               ", transB=" + std::to_string(tb) + "} : f32[7,20]\n}\n");
 }
 
 TEST(Contraction, EpiloguesAndSeveralOutputs) {
-  check(R"(kernel @k(%0: f32[20,8], %1: f32[8,40] const, %2: f32[40], %3: f32[20,1]) -> (%5, %8) {
+  check(R"(graph @k(%0: f32[20,8], %1: f32[8,40] const, %2: f32[40], %3: f32[20,1]) -> (%5, %8) {
   %4 = MatMul(%0, %1) : f32[20,40]
   %5 = Add(%4, %2) : f32[20,40]
   %6 = Sigmoid(%5) : f32[20,40]
@@ -96,7 +96,7 @@ TEST(Contraction, EpiloguesAndSeveralOutputs) {
 }
 
 TEST(Contraction, SymbolicRows) {
-  check(R"(kernel @k(size M in 1..4096, %0: f32[M,8], %1: f32[8,40] const, %2: f32[40]) -> (%4) {
+  check(R"(graph @k(size M in 1..4096, %0: f32[M,8], %1: f32[8,40] const, %2: f32[40]) -> (%4) {
   %3 = MatMul(%0, %1) : f32[M,40]
   %4 = Add(%3, %2) : f32[M,40]
 }
@@ -104,16 +104,16 @@ TEST(Contraction, SymbolicRows) {
 }
 
 TEST(Contraction, SymbolicBatchAndSequence) {
-  check(R"(kernel @k(size B in 1..64, size S in 1..512, %0: f32[B,S,8], %1: f32[8,24] const) -> (%3) {
+  check(R"(graph @k(size B in 1..64, size S in 1..512, %0: f32[B,S,8], %1: f32[8,24] const) -> (%3) {
   %2 = MatMul(%0, %1) : f32[B,S,24]
   %3 = Relu(%2) : f32[B,S,24]
 }
 )", {{1, 1}, {2, 7}, {3, 17}});
-  check(R"(kernel @k(size B in 1..64, size S in 1..512, %0: f32[B,S,8], %1: f32[B,8,S]) -> (%2) {
+  check(R"(graph @k(size B in 1..64, size S in 1..512, %0: f32[B,S,8], %1: f32[B,8,S]) -> (%2) {
   %2 = MatMul(%0, %1) : f32[B,S,S]
 }
 )", {{1, 1}, {2, 7}, {3, 37}});
-  check(R"(kernel @k(size B in 1..64, size S in 1..512, %0: f32[B,S,S], %1: f32[B,S,24]) -> (%2) {
+  check(R"(graph @k(size B in 1..64, size S in 1..512, %0: f32[B,S,S], %1: f32[B,S,24]) -> (%2) {
   %2 = MatMul(%0, %1) : f32[B,S,24]
 }
 )", {{1, 1}, {2, 7}, {3, 37}});

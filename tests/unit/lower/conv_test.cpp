@@ -1,0 +1,58 @@
+// Convolutions against the reference: random shapes in one to three dims, groups, symbolic sizes, pointwise neighbours.
+#include "check_kernel.h"
+#include "conv_text.h"
+
+namespace gaf {
+namespace {
+
+void check(const std::string& text, std::vector<std::vector<int64_t>> sizes = {{}}, std::string_view tmpl = "") {
+  expect_kernel(lower_conv, text, std::move(sizes), tmpl);
+}
+
+TEST(Convolution, RandomShapes) {
+  std::mt19937 g(7);
+  for (int i = 0; i < 100 && !::testing::Test::HasFailure(); i++) {
+    size_t dims = i % 5 == 0 ? 1 : i % 7 == 0 ? 3 : 2;
+    check(conv_text(random_shape(g, dims, false), i % 3 == 0));
+  }
+}
+
+TEST(Convolution, OneByOneIsAContraction) {
+  ConvShape c{2, {5, 7}, 24, 40, 1, {1, 1}, {1, 1}, {1, 1}, {0, 0, 0, 0}};
+  check(conv_text(c, true), {{}}, "contraction");
+  c.stride = {2, 2};
+  check(conv_text(c, true), {{}}, "conv");
+}
+
+TEST(Convolution, SymbolicBatchAndImage) {
+  check(R"(graph @k(size B in 1..16, size H in 1..200, size W in 1..300, %0: f32[B,H,W,3], %1: f32[10,3,3,3] const, %2: f32[10]) -> (%4) {
+  %3 = Conv(%0, %1, %2) {kernel_shape=[3,3], layout="NHWC", pads=[1,1,1,1]} : f32[B,H,W,10]
+  %4 = Relu(%3) : f32[B,H,W,10]
+}
+)", {{1, 1, 1}, {2, 7, 9}, {1, 13, 61}});
+  check(R"(graph @k(size H in 3..200, size W in 3..300, %0: f32[1,H,W,4], %1: f32[10,4,3,3] const) -> (%2) {
+  %2 = Conv(%0, %1) {kernel_shape=[3,3], layout="NHWC", strides=[2,2]} : f32[1,(H + -3)/2 + 1,(W + -3)/2 + 1,10]
+}
+)", {{3, 3}, {8, 9}, {21, 70}});
+}
+
+TEST(Convolution, ChannelScaleBehindIt) {
+  check(R"(graph @k(%0: f32[2,6,6,8], %1: f32[16,8,1,1] const, %2: f32[2,1,1,16]) -> (%4) {
+  %3 = Conv(%0, %1) {kernel_shape=[1,1], layout="NHWC"} : f32[2,6,6,16]
+  %4 = Mul(%3, %2) : f32[2,6,6,16]
+}
+)");
+}
+
+TEST(Convolution, ChannelsFirstIsRefused) {
+  Graph fn = parse_graph(R"(graph @k(%0: f32[1,3,8,8], %1: f32[4,3,3,3] const) -> (%2) {
+  %2 = Conv(%0, %1) {kernel_shape=[3,3]} : f32[1,4,6,6]
+}
+)");
+  Attempt a = lower_conv(fn, load_target("x86-64-avx2"));
+  ASSERT_TRUE(a && std::holds_alternative<Verdict>(*a));
+  EXPECT_EQ(std::get<Verdict>(*a).reason, "layout");
+}
+
+}  // namespace
+}  // namespace gaf
