@@ -63,7 +63,7 @@ if(SKBUILD) # pip builds a wheel: all in the package's folder, the command start
   if(sdk_prefix)
     install(DIRECTORY ${sdk_prefix}/../licenses/ DESTINATION ${wheel_dir}/licenses)
   endif()
-  foreach(package libyaml-cpp0.7 libxxhash0 libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libprotozero-dev)
+  foreach(package libyaml-cpp0.7 libxxhash0 libfmt9 libspdlog-dev nlohmann-json3-dev libcli11-dev libprotozero-dev)
     if(EXISTS /usr/share/doc/${package}/copyright)
       install(FILES /usr/share/doc/${package}/copyright DESTINATION ${wheel_dir}/licenses RENAME ${package}.txt)
     endif()
