@@ -99,6 +99,14 @@ std::optional<Verdict> write_box(Lowering& l, Box& box, const OutputGroup& group
   const int64_t expected = std::max<int64_t>(1, l.expect(n));
 
   if (const std::optional<size_t> turned = turned_dim(l, accesses, box)) {
+    const Dims merged = box.space.merged();
+    const Expr &n = merged[*turned], &c = merged.back();
+    if (c.is_num() && c.num() * 2 <= l.target().lanes && l.expect(n) > c.num()) {
+      // few columns (the channels of an image): lanes run along the other dim
+      for (size_t d = 0; d < box.sides.size(); d++) box.space.order.push_back(static_cast<int64_t>(d));
+      std::swap(box.space.order[*turned], box.space.order.back());
+      std::swap(box.sides[*turned], box.sides.back());
+    }
     write_turned(l, box, group, *turned);
     return {};
   }
