@@ -12,6 +12,7 @@ struct Reader {
   std::string_view s;
   size_t& i;
   const std::function<int(std::string_view)>& symbol;
+  int depth = 0;  // of primaries in one another: the text may be anyone's, the stack is ours
 
   [[noreturn]] void fail(const std::string& what) const {
     throw UserError("GAF3001", what + " at '" + std::string(s.substr(i, 12)) + "'");
@@ -45,6 +46,12 @@ struct Reader {
     }
   }
   Expr primary() {
+    if (++depth > 200) fail("expression nested too deep");
+    Expr x = primary_of_any_depth();
+    depth--;
+    return x;
+  }
+  Expr primary_of_any_depth() {
     space();
     if (eat('(')) {
       Expr x = sum();
