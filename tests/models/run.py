@@ -4,6 +4,8 @@ ONNX Runtime's. A model counts as right when every case is, and its line says ho
 import argparse
 import os
 import pathlib
+import re
+import subprocess
 import sys
 
 import numpy as np
@@ -75,10 +77,22 @@ def run_model(name, engine_class):
         except fetch.NoNetwork:
             raise
         except Exception as e:  # a broken case must not hide the others
-            seen, right = f"{type(e).__name__}: {e}", False
+            seen, right = f"{type(e).__name__}: " + "\n       ".join(str(e).splitlines()[:4]), False
         passed, failed = passed + right, failed + (not right)
         print(f"  {'ok  ' if right else 'FAIL'} {seen}", flush=True)
     return passed, failed
+
+
+def run_apart(name, engine):
+    """The same in a process of its own: a model that crashes is one failure and does not end the others."""
+    done = subprocess.run([sys.executable, __file__, name, "--engine", engine], stdout=subprocess.PIPE, text=True)
+    *lines, last = done.stdout.splitlines() or [""]
+    counts = re.fullmatch(r"(\d+) passed, (\d+) failed", last)
+    print("\n".join(lines if counts else lines + [last]), flush=True)
+    if counts:
+        return int(counts[1]), int(counts[2])
+    print(f"  FAIL {name} ended with {'signal ' + str(-done.returncode) if done.returncode < 0 else 'exit code ' + str(done.returncode)}", flush=True)
+    return 0, 1
 
 
 def main():
@@ -90,9 +104,13 @@ def main():
     if unknown:
         parser.error(f"unknown model '{unknown[0]}': one of {', '.join(cases.MODELS)}")
     passed = failed = 0
+    names = args.names or list(cases.MODELS)
     try:
-        for name in args.names or cases.MODELS:
-            p, f = run_model(name, Gaf if args.engine == "gaf" else OnnxRuntime)
+        for name in names:
+            if len(names) > 1:
+                p, f = run_apart(name, args.engine)
+            else:
+                p, f = run_model(name, Gaf if args.engine == "gaf" else OnnxRuntime)
             passed, failed = passed + p, failed + f
     except fetch.NoNetwork as e:
         print(e, file=sys.stderr)
