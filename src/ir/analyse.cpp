@@ -1,7 +1,7 @@
-// What a kernel costs, counted on its own text: arithmetic, copies, memory traffic, registers, and a predicted time with
-// every term kept. A pure function of text, target and sizes, and quick (it is asked for each candidate of the planner).
-// Formulas: loops multiply; a loop whose variable shapes its body is sampled. time = launch + max(compute, memory), where
-// compute is the busiest worker's cycles.
+// What a kernel costs, counted on its own text: arithmetic, copies, memory traffic, registers, and a predicted time
+// with every term kept. A pure function of text, target and sizes, and quick (it is asked for each candidate of the
+// planner). Formulas: loops multiply; a loop whose variable shapes its body is sampled. time = launch + max(compute,
+// memory), where compute is the busiest worker's cycles.
 #include "ir/analyse.h"
 
 #include <algorithm>
@@ -13,9 +13,10 @@
 namespace gaf::kir {
 namespace {
 
-constexpr int64_t kExactTrips = 8;       // loops whose shapes depend on their variable: up to here every iteration is counted,
-constexpr int64_t kSamples = 5;          // beyond, the first, the last and this many between
-constexpr double kFmaLatency = 4;        // cycles of a dependent multiply-add (Intel and AMD optimisation manuals)
+constexpr int64_t kExactTrips =
+    8;                           // loops whose shapes depend on their variable: up to here every iteration is counted,
+constexpr int64_t kSamples = 5;  // beyond, the first, the last and this many between
+constexpr double kFmaLatency = 4;  // cycles of a dependent multiply-add (Intel and AMD optimisation manuals)
 constexpr double kLoadsPerCycle = 2;
 constexpr double kLoopCycles = 1;        // counting and branching of one iteration
 constexpr double kHorizontalCycles = 8;  // shuffles that reduce one register to one element
@@ -24,7 +25,8 @@ constexpr double kElementCycles = 1;     // an element moved alone: transposes, 
 
 class Counter {
  public:
-  Counter(const Kernel& k, const Target& t, std::vector<int64_t> values, Work& w) : k_(k), t_(t), values_(std::move(values)), w_(w) {}
+  Counter(const Kernel& k, const Target& t, std::vector<int64_t> values, Work& w)
+      : k_(k), t_(t), values_(std::move(values)), w_(w) {}
 
   // Cycles of one worker for one run of the body; adds to the totals of `w`, `times` of it.
   double body(const Body& b, double times) {
@@ -70,7 +72,9 @@ class Counter {
       e = {static_cast<double>(t.rows), static_cast<double>(t.cols)};
     }
     for (const Slice& s : r.at)
-      if (s.n) e.rows *= e.cols, e.cols = static_cast<double>(s.n->is_num() ? s.n->num() : std::max<int64_t>(0, s.n->eval(values_)));
+      if (s.n)
+        e.rows *= e.cols,
+            e.cols = static_cast<double>(s.n->is_num() ? s.n->num() : std::max<int64_t>(0, s.n->eval(values_)));
     if (r.transposed) std::swap(e.rows, e.cols);
     return e;
   }
@@ -94,7 +98,8 @@ class Counter {
       }
     return false;
   }
-  double loads(const Ref& r, double element_count) const {  // cycles of a map's operand in memory, beyond the instruction's own
+  double loads(const Ref& r,
+               double element_count) const {  // cycles of a map's operand in memory, beyond the instruction's own
     if (mem_of(k_, r) == Mem::reg || t_.pipes) return 0;
     if (strided(r)) return element_count * kElementCycles;
     return vectors(extent(r), type_of(k_, r)) / kLoadsPerCycle;
@@ -125,8 +130,10 @@ class Counter {
     w_.moved[{from, to}] += moved * times;
     const EdgeRow* edge = t_.edge(from, to);
     double cycles = edge && edge->bytes_per_cycle > 0 ? moved / edge->bytes_per_cycle : 0;
-    if (!t_.pipes && (strided(c.src) || strided(c.dst))) cycles = std::max(cycles, e.count() * (c.pad ? kPaddedRowCycles : kElementCycles));
-    else if (!t_.pipes) cycles = std::max(cycles, e.rows * (c.pad ? kPaddedRowCycles : 0.5));  // a row is at least one instruction
+    if (!t_.pipes && (strided(c.src) || strided(c.dst)))
+      cycles = std::max(cycles, e.count() * (c.pad ? kPaddedRowCycles : kElementCycles));
+    else if (!t_.pipes)
+      cycles = std::max(cycles, e.rows * (c.pad ? kPaddedRowCycles : 0.5));  // a row is at least one instruction
     return spend(edge ? edge->pipe : Pipe::v, cycles, times);
   }
   double count(const Map& m, double times) {
@@ -151,14 +158,16 @@ class Counter {
       double up_k = std::ceil(inner * bytes(t) / 32);
       return spend(Pipe::m, 6 + (t == DType::f32 ? 2 : 1) * std::ceil(rows / 16) * up_k * std::ceil(cols / 16), times);
     }
-    // One step of K: multiply-adds of all accumulators, one row of b and one element of each row of a, and the latency of
-    // the chain through an accumulator, which few accumulators cannot hide.
+    // One step of K: multiply-adds of all accumulators, one row of b and one element of each row of a, and the latency
+    // of the chain through an accumulator, which few accumulators cannot hide.
     double wide = std::max(bytes(type_of(k_, m.dst)), 4), lanes = t_.vector_bytes() / wide;
     double v = std::ceil(cols / lanes);
-    double arithmetic = t_.mma.flops_per_cycle > 0 ? rows * v * lanes * 2 / (t_.mma.flops_per_cycle * 4 / wide) : rows * v / t_.fma_per_cycle;
+    double arithmetic = t_.mma.flops_per_cycle > 0 ? rows * v * lanes * 2 / (t_.mma.flops_per_cycle * 4 / wide)
+                                                   : rows * v / t_.fma_per_cycle;
     double step = std::max({arithmetic, (v + rows) / kLoadsPerCycle, kFmaLatency});
     double overhead = rows * v * (m.add ? 0 : 0.5) + kLoopCycles * std::ceil(inner / std::max(t_.k_unroll, 1));
-    return spend(Pipe::m, inner * step * (bytes(t) < 4 ? 1.5 : 1) + overhead, times);  // narrow operands are widened first
+    return spend(Pipe::m, inner * step * (bytes(t) < 4 ? 1.5 : 1) + overhead,
+                 times);  // narrow operands are widened first
   }
   double count(const Iota& i, double times) { return vector(vectors(extent(i.dst), type_of(k_, i.dst)), times); }
   double count(const Gather& g, double times) { return vector(extent(g.index).count() * kElementCycles, times); }
@@ -205,11 +214,13 @@ class Counter {
       for_each_stmt(f.body, [&](const Stmt& s) {
         if (const For* l = std::get_if<For>(&s.alt))
           for (const Axis& a : l->axes) see(a.lo), see(a.hi);
-        else if (const If* i = std::get_if<If>(&s.alt)) see(i->a), see(i->b);
-        else for_each_ref(s, [&](const Ref& r, bool) {
-          for (const Slice& x : r.at)
-            if (x.n && !x.n->is_num()) see(*x.n);
-        });
+        else if (const If* i = std::get_if<If>(&s.alt))
+          see(i->a), see(i->b);
+        else
+          for_each_ref(s, [&](const Ref& r, bool) {
+            for (const Slice& x : r.at)
+              if (x.n && !x.n->is_num()) see(*x.n);
+          });
       });
     }
     return it->second;

@@ -1,5 +1,5 @@
-// Parts of the analysis (analyse.cpp puts them together): gm traffic through a cache of a given size, and live registers.
-// Both count on the text alone and know nothing of time.
+// Parts of the analysis (analyse.cpp puts them together): gm traffic through a cache of a given size, and live
+// registers. Both count on the text alone and know nothing of time.
 #pragma once
 #include <span>
 
@@ -7,8 +7,8 @@
 
 namespace gaf::kir {
 
-// Bytes that pass between a cache of `cache` bytes and what lies beyond it, for one worker: of each par loop the worker runs
-// 1/workers of the iterations. sizes: values of all symbols, size symbols set.
+// Bytes that pass between a cache of `cache` bytes and what lies beyond it, for one worker: of each par loop the worker
+// runs 1/workers of the iterations. sizes: values of all symbols, size symbols set.
 double traffic(const Kernel& k, std::span<const int64_t> values, double cache, int workers);
 // Distinct bytes of memory that the whole kernel touches.
 double footprint(const Kernel& k, std::span<const int64_t> values);

@@ -1,5 +1,5 @@
-// Live vector registers of a kernel on a target that has them: a register tile lives from its first to its last mention in
-// the block that declares it, and a statement needs a few of its own.
+// Live vector registers of a kernel on a target that has them: a register tile lives from its first to its last mention
+// in the block that declares it, and a statement needs a few of its own.
 #include <algorithm>
 #include <set>
 

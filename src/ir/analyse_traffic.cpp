@@ -1,7 +1,6 @@
-// Memory traffic of a kernel behind a cache, from the boxes that its references span. A block whose box fits the cache is
-// loaded once; so is a loop of which one iteration fits, because what its iterations share is still there in the next one.
-// What does not fit is its body's traffic times its trips.
-#include <utility>
+// Memory traffic of a kernel behind a cache, from the boxes that its references span. A block whose box fits the cache
+// is loaded once; so is a loop of which one iteration fits, because what its iterations share is still there in the
+// next one. What does not fit is its body's traffic times its trips.
 #include <algorithm>
 #include <utility>
 
@@ -70,7 +69,8 @@ class Traffic {
     for (size_t i = 0; i <= n && i < f.axes.size(); i++) {
       auto [first, last, number] = span_of(f, i);
       if (i == n) count = number;
-      int64_t middle = first + (last - first) / 2 / std::max<int64_t>(f.axes[i].step, 1) * std::max<int64_t>(f.axes[i].step, 1);
+      int64_t middle =
+          first + (last - first) / 2 / std::max<int64_t>(f.axes[i].step, 1) * std::max<int64_t>(f.axes[i].step, 1);
       ranges_[static_cast<size_t>(f.axes[i].sym)] = {middle, middle};
     }
     double one;
@@ -82,8 +82,10 @@ class Traffic {
       one = footprint(f.body);
     }
     double result;
-    if (one <= cache_) result = whole;  // what iterations share stays
-    else result = count * (n + 1 < f.axes.size() ? axes(f, s, n + 1, one) : body(f.body));
+    if (one <= cache_)
+      result = whole;  // what iterations share stays
+    else
+      result = count * (n + 1 < f.axes.size() ? axes(f, s, n + 1, one) : body(f.body));
     ranges_ = std::move(saved);
     return result;
   }
@@ -99,7 +101,9 @@ class Traffic {
     int64_t count = trips(lo, hi, step);
     if (f.kind == LoopKind::par && workers_ > 1) {
       int64_t left = workers_;  // what the axes further out have not split yet
-      for (size_t i = 0; i < n; i++) left = std::max<int64_t>(1, left / std::max<int64_t>(1, trips(f.axes[i].lo.range(ranges_).lo, f.axes[i].hi.range(ranges_).hi, f.axes[i].step)));
+      for (size_t i = 0; i < n; i++)
+        left = std::max<int64_t>(1, left / std::max<int64_t>(1, trips(f.axes[i].lo.range(ranges_).lo,
+                                                                      f.axes[i].hi.range(ranges_).hi, f.axes[i].step)));
       count = (count + left - 1) / left;
     }
     count = std::max<int64_t>(count, 0);
@@ -146,7 +150,8 @@ class Traffic {
       int64_t hi = std::min<int64_t>(at.hi + (n - 1) * s.step, dim.hi - 1);
       box.dims.push_back({lo, std::max(lo, hi)});
       if (s.at.max_sym() >= 0)
-        for (size_t y = 0; y < reads_.size(); y++) gathered = gathered || (reads_[y] && s.at.mentions(static_cast<int>(y)));
+        for (size_t y = 0; y < reads_.size(); y++)
+          gathered = gathered || (reads_[y] && s.at.mentions(static_cast<int>(y)));
     }
     if (gathered) {
       gathered_ += volume(box) * instances;
@@ -154,7 +159,8 @@ class Traffic {
     }
     for (Box& o : boxes_)
       if (o.buf == box.buf) {
-        for (size_t i = 0; i < o.dims.size(); i++) o.dims[i] = {std::min(o.dims[i].lo, box.dims[i].lo), std::max(o.dims[i].hi, box.dims[i].hi)};
+        for (size_t i = 0; i < o.dims.size(); i++)
+          o.dims[i] = {std::min(o.dims[i].lo, box.dims[i].lo), std::max(o.dims[i].hi, box.dims[i].hi)};
         return;
       }
     boxes_.push_back(std::move(box));
@@ -173,6 +179,8 @@ class Traffic {
 double traffic(const Kernel& k, std::span<const int64_t> values, double cache, int workers) {
   return Traffic(k, values, cache, workers).body(k.body);
 }
-double footprint(const Kernel& k, std::span<const int64_t> values) { return Traffic(k, values, 0, 1).footprint(k.body); }
+double footprint(const Kernel& k, std::span<const int64_t> values) {
+  return Traffic(k, values, 0, 1).footprint(k.body);
+}
 
 }  // namespace gaf::kir

@@ -34,7 +34,8 @@ Element Array::load(int64_t i) const {
     case DType::u16: return {0, read_as<uint16_t>(p)};
     case DType::i32: return {0, read_as<int32_t>(p)};
     case DType::u32: return {0, read_as<uint32_t>(p)};
-    case DType::i64: case DType::u64: return {0, read_as<int64_t>(p)};
+    case DType::i64:
+    case DType::u64: return {0, read_as<int64_t>(p)};
     case DType::b1: return {0, read_as<uint8_t>(p) != 0};
   }
   return {};
@@ -47,11 +48,15 @@ void Array::store(int64_t i, Element x) {
     case DType::f64: return write_as(p, x.f);
     case DType::f16: return write_as(p, f32_to_f16(static_cast<float>(round_float(type, x.f))));
     case DType::bf16: return write_as(p, f32_to_bf16(static_cast<float>(round_float(type, x.f))));
-    case DType::i8: case DType::u8: return write_as(p, static_cast<uint8_t>(x.i));
+    case DType::i8:
+    case DType::u8: return write_as(p, static_cast<uint8_t>(x.i));
     case DType::b1: return write_as(p, static_cast<uint8_t>(x.i != 0));
-    case DType::i16: case DType::u16: return write_as(p, static_cast<uint16_t>(x.i));
-    case DType::i32: case DType::u32: return write_as(p, static_cast<uint32_t>(x.i));
-    case DType::i64: case DType::u64: return write_as(p, x.i);
+    case DType::i16:
+    case DType::u16: return write_as(p, static_cast<uint16_t>(x.i));
+    case DType::i32:
+    case DType::u32: return write_as(p, static_cast<uint32_t>(x.i));
+    case DType::i64:
+    case DType::u64: return write_as(p, x.i);
   }
 }
 
@@ -66,9 +71,10 @@ void Window::clip(int64_t rows, int64_t cols) {
   col.resize(static_cast<size_t>(cols)), col_inside.resize(static_cast<size_t>(cols));
 }
 
-Window make_window(std::span<const Slice> slices, std::span<const int64_t> shape, std::span<const int64_t> strides, int64_t offset,
-                   std::span<const int64_t> values) {
-  GAF_CHECK(slices.size() == shape.size()) << "a reference with " << slices.size() << " indices to " << shape.size() << " dims";
+Window make_window(std::span<const Slice> slices, std::span<const int64_t> shape, std::span<const int64_t> strides,
+                   int64_t offset, std::span<const int64_t> values) {
+  GAF_CHECK(slices.size() == shape.size())
+      << "a reference with " << slices.size() << " indices to " << shape.size() << " dims";
   Window w;
   w.row = {offset}, w.row_inside = {1};
   w.col = {0}, w.col_inside = {1};

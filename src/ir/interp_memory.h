@@ -1,5 +1,5 @@
-// Memory of the kernel interpreter: typed arrays that know which elements were written and by which parallel iteration, and
-// windows, the evaluated rectangles of references. Knows nothing of statements.
+// Memory of the kernel interpreter: typed arrays that know which elements were written and by which parallel iteration,
+// and windows, the evaluated rectangles of references. Knows nothing of statements.
 #pragma once
 #include <span>
 #include <string>
@@ -12,9 +12,9 @@ namespace gaf::kir {
 struct Array {
   DType type = DType::f32;
   uint8_t* data = nullptr;
-  int64_t size = 0;                // elements
-  std::vector<uint8_t> own;        // storage of a tile; empty where the caller owns the bytes
-  std::vector<uint8_t> written;    // empty: everything counts as written
+  int64_t size = 0;              // elements
+  std::vector<uint8_t> own;      // storage of a tile; empty where the caller owns the bytes
+  std::vector<uint8_t> written;  // empty: everything counts as written
   // Iterations of par loops that touched the element in this phase: 0 none, -1 (readers only) several.
   std::vector<int32_t> writer, reader;
 
@@ -22,8 +22,8 @@ struct Array {
   void store(int64_t i, Element x);
 };
 
-// Rows and columns of a rectangle in elements of its array: element (r, c) lies at row[r] + col[c]. An index outside the
-// dimension is marked, not refused: `copy ... else` may leave the buffer.
+// Rows and columns of a rectangle in elements of its array: element (r, c) lies at row[r] + col[c]. An index outside
+// the dimension is marked, not refused: `copy ... else` may leave the buffer.
 struct Window {
   std::vector<int64_t> row, col;
   std::vector<uint8_t> row_inside, col_inside;
@@ -40,7 +40,7 @@ struct Window {
 };
 
 // slices over an array of the given shape and strides; values: of the symbols
-Window make_window(std::span<const Slice> slices, std::span<const int64_t> shape, std::span<const int64_t> strides, int64_t offset,
-                   std::span<const int64_t> values);
+Window make_window(std::span<const Slice> slices, std::span<const int64_t> shape, std::span<const int64_t> strides,
+                   int64_t offset, std::span<const int64_t> values);
 
 }  // namespace gaf::kir

@@ -1,4 +1,5 @@
-// The elimination behind Bounds::most. Works on polynomials (base/expr.h): a term is a coefficient times symbols and atoms.
+// The elimination behind Bounds::most. Works on polynomials (base/expr.h): a term is a coefficient times symbols and
+// atoms.
 #include "ir/kernel_bounds.h"
 
 #include <algorithm>
@@ -36,8 +37,8 @@ int nesting(const Expr& x) {
   return n + is_atom(x);
 }
 
-// floor((x + min(p, q)) / b) = min(floor((x + p) / b), floor((x + q) / b)): division by a positive number is monotone. Where the
-// numerator holds no min or max, the division itself.
+// floor((x + min(p, q)) / b) = min(floor((x + p) / b), floor((x + q) / b)): division by a positive number is monotone.
+// Where the numerator holds no min or max, the division itself.
 Expr through_division(const Expr& a, const Expr& b) {
   if (b.is_num() && b.num() > 0)
     for (const Expr& t : terms(a)) {
@@ -60,9 +61,12 @@ Expr Bounds::last_of(const Axis& axis) {
     if (Expr moved = through_division(hi.args()[0], hi.args()[1]); moved.op() == ExprOp::max) hi = moved;
   while (hi.op() == ExprOp::max) {  // the loop runs, so its end lies above its start
     Expr a = hi.args()[0], b = hi.args()[1];
-    if (at_most(a - axis.lo, 0)) hi = b;
-    else if (at_most(b - axis.lo, 0)) hi = a;
-    else break;
+    if (at_most(a - axis.lo, 0))
+      hi = b;
+    else if (at_most(b - axis.lo, 0))
+      hi = a;
+    else
+      break;
   }
   if (axis.step <= 1) return hi - Expr(1);
   return axis.lo + floordiv(hi - Expr(1) - axis.lo, axis.step) * Expr(axis.step);
@@ -80,7 +84,8 @@ Bounds::Bounds(const Kernel& k) : symbols_(k.syms.size()), ranges_(k.syms.size()
   scaled_ranges_ = ranges_;
   for (int i : sizes_) {
     int64_t m = symbols_[static_cast<size_t>(i)].mult;
-    scaled_ranges_[static_cast<size_t>(i)] = {ranges_[static_cast<size_t>(i)].lo / m, ranges_[static_cast<size_t>(i)].hi / m};
+    scaled_ranges_[static_cast<size_t>(i)] = {ranges_[static_cast<size_t>(i)].lo / m,
+                                              ranges_[static_cast<size_t>(i)].hi / m};
   }
 }
 
@@ -92,7 +97,8 @@ int Bounds::add_symbol() {
 }
 
 Expr Bounds::scaled(const Expr& x) const {
-  bool any = std::any_of(sizes_.begin(), sizes_.end(), [&](int s) { return symbols_[static_cast<size_t>(s)].mult != 1 && x.mentions(s); });
+  bool any = std::any_of(sizes_.begin(), sizes_.end(),
+                         [&](int s) { return symbols_[static_cast<size_t>(s)].mult != 1 && x.mentions(s); });
   if (!any) return x;
   return x.substitute([&](int s) {
     const Info& i = symbols_[static_cast<size_t>(s)];
@@ -108,7 +114,8 @@ void Bounds::enter(int sym, const Expr& lo, const Expr& last) {
   scope_.push_back(sym);
 }
 
-// A fact about one symbol narrows its range, so that it holds in every branch of a question; others are tried one by one.
+// A fact about one symbol narrows its range, so that it holds in every branch of a question; others are tried one by
+// one.
 void Bounds::assume(const Expr& x) {
   Fact f{x};
   Linear l = linear(x);
@@ -176,8 +183,8 @@ int64_t Bounds::bound(const Expr& x) {
   return std::min(interval, result);
 }
 
-// Replaces an atom of x that holds sym, and whose cofactor has a known sign, by what bounds it. The most deeply nested one
-// goes first, because what comes out of it may cancel against the others. False where there is none.
+// Replaces an atom of x that holds sym, and whose cofactor has a known sign, by what bounds it. The most deeply nested
+// one goes first, because what comes out of it may cancel against the others. False where there is none.
 bool Bounds::open_atom(const Expr& x, int sym, int64_t& result) {
   Expr term, rest;
   const Expr* atom = nullptr;
@@ -200,8 +207,10 @@ bool Bounds::open_atom(const Expr& x, int sym, int64_t& result) {
     case ExprOp::min:
     case ExprOp::max:
       // of min, any branch bounds from above; from below the smaller does
-      if ((atom->op() == ExprOp::min) == up) result = std::min(with(a), with(b));
-      else result = std::max(with(a), with(b));
+      if ((atom->op() == ExprOp::min) == up)
+        result = std::min(with(a), with(b));
+      else
+        result = std::max(with(a), with(b));
       return true;
     case ExprOp::div: result = open_division(x, others, rest, *atom, up); return true;
     default:  // 0 <= a % b < b, and a % b <= a for a >= 0
@@ -221,7 +230,8 @@ int64_t Bounds::open_division(const Expr& x, const Expr& others, const Expr& res
     auto r = factors(rest);
     auto at = std::find(r.begin(), r.end(), b);
     int64_t result = bound(others + rest * Expr(up ? atom.range(scaled_ranges_).hi : atom.range(scaled_ranges_).lo));
-    if (at != r.end()) result = std::min(result, bound(others + without(rest, static_cast<size_t>(at - r.begin())) * whole));
+    if (at != r.end())
+      result = std::min(result, bound(others + without(rest, static_cast<size_t>(at - r.begin())) * whole));
     return result;
   }
   int64_t d = b.num(), result = floor_div(bound(others * b + rest * whole), d);
@@ -247,8 +257,10 @@ bool Bounds::eliminate(const Expr& x, int s, int64_t& result) {
   for (const Expr& term : terms(x)) {
     int times = 0;
     for (const Expr& f : factors(term)) {
-      if (f.op() == ExprOp::sym && f.sym_id() == s) times++;
-      else if (f.mentions(s)) return false;  // inside an atom that could not be opened
+      if (f.op() == ExprOp::sym && f.sym_id() == s)
+        times++;
+      else if (f.mentions(s))
+        return false;  // inside an atom that could not be opened
     }
     if (times > 1) return false;
   }

@@ -1,6 +1,7 @@
-// Upper bounds of index expressions over everything that sizes, loops and `read` promises allow. Intervals alone fail on
-// `oh + kh - 1` with kh in max(0, 1 - oh)..; so atoms are opened (each branch of min and max, division as a pair of
-// inequalities) and symbols replaced by their own bounds, innermost first. Sound, not complete: a bound may be too high.
+// Upper bounds of index expressions over everything that sizes, loops and `read` promises allow. Intervals alone fail
+// on `oh + kh - 1` with kh in max(0, 1 - oh)..; so atoms are opened (each branch of min and max, division as a pair of
+// inequalities) and symbols replaced by their own bounds, innermost first. Sound, not complete: a bound may be too
+// high.
 #pragma once
 #include <vector>
 
@@ -18,7 +19,7 @@ class Bounds {
   void enter(int sym, const Expr& lo, const Expr& last);
   void leave() { scope_.pop_back(); }
   bool in_scope(int sym) const;
-  int add_symbol();                  // one more, for a second copy of a symbol; enter() it next
+  int add_symbol();  // one more, for a second copy of a symbol; enter() it next
   const Expr& lo(int sym) const { return symbols_[static_cast<size_t>(sym)].lo; }
   const Expr& last(int sym) const { return symbols_[static_cast<size_t>(sym)].last; }
 
@@ -26,7 +27,7 @@ class Bounds {
   void assume(const Expr& x);
   void forget();
 
-  int64_t most(const Expr& x);       // an upper bound; saturates at +-INT64_MAX / 4
+  int64_t most(const Expr& x);                 // an upper bound; saturates at +-INT64_MAX / 4
   bool at_most(const Expr& x, int64_t limit);  // x <= limit always? Uses facts
   Range range(const Expr& x) const { return x.range(ranges_); }
 
@@ -38,11 +39,11 @@ class Bounds {
   };
   std::vector<Info> symbols_;
   std::vector<Range> ranges_;
-  std::vector<int> scope_;           // outermost first; sizes come before
+  std::vector<int> scope_;  // outermost first; sizes come before
   std::vector<int> sizes_;
   struct Fact {
     Expr x;
-    int sym = -1;                    // the one symbol it bounds, and what was known of it before
+    int sym = -1;  // the one symbol it bounds, and what was known of it before
     Info info;
     Range range, scaled;
   };

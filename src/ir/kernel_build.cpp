@@ -59,14 +59,17 @@ Ref Builder::part(const Ref& tile, Expr r, Expr nr, Expr c, Expr nc) {
   return {true, tile.id, {{std::move(r), std::move(nr), 1}, {std::move(c), std::move(nc), 1}}, false};
 }
 
-void Builder::copy(Ref dst, Ref src, std::optional<double> pad) { put({Copy{std::move(dst), std::move(src), pad, false}}); }
+void Builder::copy(Ref dst, Ref src, std::optional<double> pad) {
+  put({Copy{std::move(dst), std::move(src), pad, false}});
+}
 void Builder::map(Ref dst, S op, std::vector<Arg> args) { put({Map{std::move(dst), op, std::move(args), -1}}); }
 void Builder::reduce(Ref dst, S op, int axis, Ref src) { put({Reduce{std::move(dst), op, axis, std::move(src), -1}}); }
 void Builder::mma(Ref dst, Ref a, Ref b, std::optional<Ref> prefetch) {
   put({Mma{std::move(dst), std::move(a), std::move(b), {}, true, std::move(prefetch)}});
 }
 
-void Builder::loop(std::string stem, Expr lo, Expr hi, int64_t step, LoopKind kind, const std::function<void(Expr)>& body) {
+void Builder::loop(std::string stem, Expr lo, Expr hi, int64_t step, LoopKind kind,
+                   const std::function<void(Expr)>& body) {
   int sym = static_cast<int>(k.syms.size());
   k.syms.push_back({fresh(std::move(stem)), SymKind::loop});
   Body inner;

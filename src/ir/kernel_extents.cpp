@@ -23,9 +23,9 @@ struct Broadcast {
 
 const Ref* destination(const Stmt& s) {
   const Ref* d = nullptr;
-  std::visit(Match{[&](const Copy& c) { d = &c.dst; }, [&](const Map& m) { d = &m.dst; }, [&](const Reduce& r) { d = &r.dst; },
-                   [&](const Mma& m) { d = &m.dst; }, [&](const Iota& i) { d = &i.dst; }, [&](const Gather& g) { d = &g.dst; },
-                   [](const auto&) {}},
+  std::visit(Match{[&](const Copy& c) { d = &c.dst; }, [&](const Map& m) { d = &m.dst; },
+                   [&](const Reduce& r) { d = &r.dst; }, [&](const Mma& m) { d = &m.dst; },
+                   [&](const Iota& i) { d = &i.dst; }, [&](const Gather& g) { d = &g.dst; }, [](const auto&) {}},
              s.alt);
   return d;
 }
@@ -64,8 +64,8 @@ Shape result_shape(const Kernel& k, std::span<const TileState> tiles, const Stmt
               Shape a = of(m.a), b = of(m.b);
               return {a.rows, b.cols, a.known && b.known};
             },
-            [&](const Iota& i) -> Shape { return capacity(k, i.dst); }, [&](const Gather& g) -> Shape { return of(g.index); },
-            [](const auto&) -> Shape { return {}; }},
+            [&](const Iota& i) -> Shape { return capacity(k, i.dst); },
+            [&](const Gather& g) -> Shape { return of(g.index); }, [](const auto&) -> Shape { return {}; }},
       s.alt);
 }
 

@@ -1,5 +1,5 @@
-// What the text says of each tile's contents at a point: its valid extents, and whether anything was written. Extents are
-// decided by the text, never by run-time values: an extent that is the number 1 broadcasts, any other does not.
+// What the text says of each tile's contents at a point: its valid extents, and whether anything was written. Extents
+// are decided by the text, never by run-time values: an extent that is the number 1 broadcasts, any other does not.
 #pragma once
 #include <span>
 #include <vector>
@@ -10,14 +10,14 @@ namespace gaf::kir {
 
 struct Shape {
   Expr rows = 1, cols = 1;
-  bool known = true;         // false: paths to this point disagree
+  bool known = true;  // false: paths to this point disagree
 };
 
 struct TileState {
-  bool live = false;         // inside the block that declares it
-  bool written = false;      // something may have been written
+  bool live = false;     // inside the block that declares it
+  bool written = false;  // something may have been written
   Shape valid;
-  int depth = 0;             // blocks around the declaration
+  int depth = 0;  // blocks around the declaration
 };
 
 // Rows and columns of a reference as read; a whole tile has its valid extents.

@@ -1,5 +1,5 @@
-// Small questions about statements and rectangles that every pass asks, and the renaming and renumbering that make equal
-// kernels equal texts. Knows nothing of targets.
+// Small questions about statements and rectangles that every pass asks, and the renaming and renumbering that make
+// equal kernels equal texts. Knows nothing of targets.
 #include <algorithm>
 
 #include "ir/kernel.h"
@@ -154,7 +154,8 @@ Kernel number_symbols(const Kernel& k) {
     renamed[static_cast<size_t>(id)] = static_cast<int>(out.syms.size());
     out.syms.push_back(k.syms[static_cast<size_t>(id)]);
   }
-  for (size_t i = 0; i < renamed.size(); i++)  // a symbol that nothing declares any more; the verifier complains of its uses
+  for (size_t i = 0; i < renamed.size();
+       i++)  // a symbol that nothing declares any more; the verifier complains of its uses
     if (renamed[i] < 0) renamed[i] = static_cast<int>(out.syms.size()), out.syms.push_back(k.syms[i]);
   auto to = [&](int id) { return renamed[static_cast<size_t>(id)]; };
   for_each_body_stmt(out.body, [&](Stmt& s) {
@@ -162,19 +163,22 @@ Kernel number_symbols(const Kernel& k) {
       for (Axis& a : f->axes) a.sym = to(a.sym);
     if (Read* r = std::get_if<Read>(&s.alt)) r->sym = to(r->sym);
   });
-  return map_exprs(std::move(out), [&](const Expr& x) { return x.substitute([&](int id) { return Expr::sym(to(id)); }); });
+  return map_exprs(std::move(out),
+                   [&](const Expr& x) { return x.substitute([&](int id) { return Expr::sym(to(id)); }); });
 }
 
 Kernel strip_names(Kernel k) {
   k = number_symbols(k);
   k.name = "k";
   int sizes = 0, others = 0, views = 0, tiles = 0, params = 0;
-  for (Symbol& s : k.syms) s.name = s.kind == SymKind::size ? "n" + std::to_string(sizes++) : "i" + std::to_string(others++);
+  for (Symbol& s : k.syms)
+    s.name = s.kind == SymKind::size ? "n" + std::to_string(sizes++) : "i" + std::to_string(others++);
   for (Buf& b : k.bufs)
     if (b.role != Role::view) b.name = "%" + std::to_string(params++);
   for_each_body_stmt(k.body, [&](Stmt& s) {
     s.line = 0;
-    if (Declare* d = std::get_if<Declare>(&s.alt)) k.tiles[static_cast<size_t>(d->tile)].name = "t" + std::to_string(tiles++);
+    if (Declare* d = std::get_if<Declare>(&s.alt))
+      k.tiles[static_cast<size_t>(d->tile)].name = "t" + std::to_string(tiles++);
     if (View* v = std::get_if<View>(&s.alt)) k.bufs[static_cast<size_t>(v->buf)].name = "v" + std::to_string(views++);
   });
   return k;

@@ -1,6 +1,7 @@
-// Runs a kernel's text statement by statement, element by element: the definition of what a kernel does, and the oracle of
-// every code generator. Slow and obvious. Refuses what a compiled kernel would do silently: indices out of bounds, reads of
-// elements never written, parallel iterations that touch each other's elements, broken promises of `read` and `expn`.
+// Runs a kernel's text statement by statement, element by element: the definition of what a kernel does, and the oracle
+// of every code generator. Slow and obvious. Refuses what a compiled kernel would do silently: indices out of bounds,
+// reads of elements never written, parallel iterations that touch each other's elements, broken promises of `read` and
+// `expn`.
 #include <cmath>
 
 #include "base/error.h"
@@ -17,7 +18,12 @@ struct Extents {  // of a tile's contents
 class Machine {
  public:
   Machine(const Kernel& k, const Target& t, std::span<void* const> buffers, std::span<const int64_t> sizes)
-      : k_(k), t_(t), values_(k.syms.size(), 0), bufs_(k.bufs.size()), tiles_(k.tiles.size()), extents_(k.tiles.size()) {
+      : k_(k),
+        t_(t),
+        values_(k.syms.size(), 0),
+        bufs_(k.bufs.size()),
+        tiles_(k.tiles.size()),
+        extents_(k.tiles.size()) {
     set_sizes(sizes);
     set_buffers(buffers);
   }
@@ -108,7 +114,8 @@ class Machine {
     auto n = static_cast<size_t>(i);
     if (!a.written.empty() && !a.written[n]) fail("reads an element never written: " + print_ref(k_, r));
     if (iteration_ && !a.writer.empty()) {
-      if (a.writer[n] && a.writer[n] != iteration_) fail("reads what another par iteration writes: " + print_ref(k_, r));
+      if (a.writer[n] && a.writer[n] != iteration_)
+        fail("reads what another par iteration writes: " + print_ref(k_, r));
       a.reader[n] = a.reader[n] == 0 || a.reader[n] == iteration_ ? iteration_ : -1;
     }
     return a.load(i);
@@ -119,8 +126,10 @@ class Machine {
     auto n = static_cast<size_t>(i);
     if (!r.tile && a.writer.empty()) fail("writes the input " + print_ref(k_, r));
     if (iteration_ && !a.writer.empty()) {
-      if (a.writer[n] && a.writer[n] != iteration_) fail("writes what another par iteration writes: " + print_ref(k_, r));
-      if (a.reader[n] && a.reader[n] != iteration_) fail("writes what another par iteration reads: " + print_ref(k_, r));
+      if (a.writer[n] && a.writer[n] != iteration_)
+        fail("writes what another par iteration writes: " + print_ref(k_, r));
+      if (a.reader[n] && a.reader[n] != iteration_)
+        fail("writes what another par iteration reads: " + print_ref(k_, r));
       a.writer[n] = iteration_;
     }
     if (!a.written.empty()) a.written[n] = 1;
@@ -193,14 +202,17 @@ class Machine {
     Extents d = capacity(c.dst);
     bool whole = c.dst.tile && c.dst.at.empty();
     // a vector may lie down or stand up
-    if ((s.one_row && d.one_col && !d.one_row && !s.one_col) || (s.one_col && d.one_row && !d.one_col && !s.one_row)) s.transpose();
+    if ((s.one_row && d.one_col && !d.one_row && !s.one_col) || (s.one_col && d.one_row && !d.one_col && !s.one_row))
+      s.transpose();
     Extents e = c.pad || !whole ? d : Extents{s.rows(), s.cols(), s.one_row, s.one_col};
-    if (c.pad && (s.rows() > e.rows || s.cols() > e.cols)) fail(print_ref(k_, c.src) + " does not fit " + print_ref(k_, c.dst));
+    if (c.pad && (s.rows() > e.rows || s.cols() > e.cols))
+      fail(print_ref(k_, c.src) + " does not fit " + print_ref(k_, c.dst));
     if (!c.pad && (s.rows() != e.rows || s.cols() != e.cols))
       fail("copies " + shape(s.rows(), s.cols()) + " to " + shape(e.rows, e.cols));
     DType from = type_of(k_, c.src), to = type_of(k_, c.dst);
     const EdgeRow* edge = t_.edge(mem_of(k_, c.src), mem_of(k_, c.dst));
-    if (from != to && !(edge && edge->casts)) fail("copies " + std::string(name(from)) + " to " + std::string(name(to)));
+    if (from != to && !(edge && edge->casts))
+      fail("copies " + std::string(name(from)) + " to " + std::string(name(to)));
     std::vector<Element> v;
     for (int64_t r = 0; r < e.rows; r++)
       for (int64_t q = 0; q < e.cols; q++) {
@@ -238,8 +250,10 @@ class Machine {
         Element a[3];
         for (size_t i = 0; i < m.args.size(); i++) {
           DType type = m.op == S::select && i == 0 ? DType::b1 : in;
-          if (const Ref* ref = std::get_if<Ref>(&m.args[i])) a[i] = load(*ref, w[i].at(w[i].one_row ? 0 : r, w[i].one_col ? 0 : c));
-          else a[i] = number(type, std::get<double>(m.args[i]));
+          if (const Ref* ref = std::get_if<Ref>(&m.args[i]))
+            a[i] = load(*ref, w[i].at(w[i].one_row ? 0 : r, w[i].one_col ? 0 : c));
+          else
+            a[i] = number(type, std::get<double>(m.args[i]));
         }
         out.push_back(apply(m.op, in, to, a));
       }
@@ -252,23 +266,29 @@ class Machine {
     if (op == S::select) return a[0].i ? a[1] : a[2];
     if (op == S::expn && a[0].f > 0) fail("expn of " + print_number(a[0].f) + ": promised to be <= 0");
     Element x;
-    if (!is_float(in)) x.i = eval_int(op, in, a[0].i, a[1].i, a[2].i);
-    else if (double v = eval_float(op, in, a[0].f, a[1].f, a[2].f); row(op).nan == Nan::never) x.i = v != 0;
-    else x.f = v;
+    if (!is_float(in))
+      x.i = eval_int(op, in, a[0].i, a[1].i, a[2].i);
+    else if (double v = eval_float(op, in, a[0].f, a[1].f, a[2].f); row(op).nan == Nan::never)
+      x.i = v != 0;
+    else
+      x.f = v;
     return x;
   }
 
   void exec(const Reduce& m) {
     Window s = window(m.src);
     DType t = type_of(k_, m.dst);
-    Extents e{m.axis == 1 ? s.rows() : 1, m.axis == 0 ? s.cols() : 1, m.axis != 1 || s.one_row, m.axis != 0 || s.one_col};
+    Extents e{m.axis == 1 ? s.rows() : 1, m.axis == 0 ? s.cols() : 1, m.axis != 1 || s.one_row,
+              m.axis != 0 || s.one_col};
     std::vector<Element> out(static_cast<size_t>(e.rows * e.cols), neutral(m.op, t));
     for (int64_t r = 0; r < s.rows(); r++)
       for (int64_t c = 0; c < s.cols(); c++) {
         Element x = load(m.src, s.at(r, c));
         Element& sum = out[static_cast<size_t>((m.axis == 1 ? r : 0) * e.cols + (m.axis == 0 ? c : 0))];
-        if (is_float(t)) sum.f = row(m.op).eval(sum.f, x.f, 0);  // in double, rounded once: order is free
-        else sum.i = eval_int(m.op, t, sum.i, x.i, 0);
+        if (is_float(t))
+          sum.f = row(m.op).eval(sum.f, x.f, 0);  // in double, rounded once: order is free
+        else
+          sum.i = eval_int(m.op, t, sum.i, x.i, 0);
       }
     for (Element& x : out) x.f = round_float(t, x.f);
     write(m.dst, e, out);
@@ -284,12 +304,14 @@ class Machine {
   }
   void exec(const Mma& m) {
     Window wa = window(m.a), wb = window(m.b);
-    if (wa.cols() != wb.rows()) fail("mma: inner sizes " + std::to_string(wa.cols()) + " and " + std::to_string(wb.rows()));
+    if (wa.cols() != wb.rows())
+      fail("mma: inner sizes " + std::to_string(wa.cols()) + " and " + std::to_string(wb.rows()));
     int64_t rows = wa.rows(), inner = wa.cols(), cols = wb.cols();
     std::vector<Element> a = load_all(m.a, wa), b = load_all(m.b, wb), out(static_cast<size_t>(rows * cols));
     if (m.add) {
       Window old = window(m.dst);
-      if (old.rows() != rows || old.cols() != cols) fail("mma: adds " + shape(rows, cols) + " to " + shape(old.rows(), old.cols()));
+      if (old.rows() != rows || old.cols() != cols)
+        fail("mma: adds " + shape(rows, cols) + " to " + shape(old.rows(), old.cols()));
       out = load_all(m.dst, old);
     } else if (m.bias) {
       Window w = window(*m.bias);
@@ -305,7 +327,8 @@ class Machine {
           const Element& y = b[static_cast<size_t>(q * cols + c)];
           Element& sum = out[static_cast<size_t>(r * cols + c)];
           sum.f += x.f * y.f;
-          sum.i = static_cast<int64_t>(static_cast<uint64_t>(sum.i) + static_cast<uint64_t>(x.i) * static_cast<uint64_t>(y.i));
+          sum.i = static_cast<int64_t>(static_cast<uint64_t>(sum.i) +
+                                       static_cast<uint64_t>(x.i) * static_cast<uint64_t>(y.i));
         }
       }
     for (Element& x : out) x = is_float(t) ? Element{round_float(t, x.f), 0} : Element{0, wrap_int(t, x.i)};
@@ -317,14 +340,16 @@ class Machine {
     int64_t base = m.base.eval(values_);
     std::vector<Element> out;
     for (int64_t r = 0; r < e.rows; r++)
-      for (int64_t c = 0; c < e.cols; c++) out.push_back(convert({0, base + (m.axis == 0 ? r : c)}, DType::i64, type_of(k_, m.dst)));
+      for (int64_t c = 0; c < e.cols; c++)
+        out.push_back(convert({0, base + (m.axis == 0 ? r : c)}, DType::i64, type_of(k_, m.dst)));
     write(m.dst, e, out);
   }
   void exec(const Gather& g) {
     Window s = window(g.src), x = window(g.index);
     std::vector<Element> out;
     for (const Element& i : load_all(g.index, x)) {
-      if (i.i < 0 || i.i >= s.rows() * s.cols()) fail("gathers element " + std::to_string(i.i) + " of " + print_ref(k_, g.src));
+      if (i.i < 0 || i.i >= s.rows() * s.cols())
+        fail("gathers element " + std::to_string(i.i) + " of " + print_ref(k_, g.src));
       out.push_back(load(g.src, s.at(i.i / s.cols(), i.i % s.cols())));
     }
     write(g.dst, {x.rows(), x.cols(), x.one_row, x.one_col}, out);

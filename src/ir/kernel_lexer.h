@@ -1,4 +1,5 @@
-// Characters and words of kernel text: blanks, comments, names, numbers, and faults with line and column. Knows no grammar.
+// Characters and words of kernel text: blanks, comments, names, numbers, and faults with line and column. Knows no
+// grammar.
 #pragma once
 #include <cctype>
 #include <charconv>

@@ -8,8 +8,9 @@
 namespace gaf::kir {
 namespace {
 
-constexpr std::string_view kKeywords[] = {"tile", "view", "copy", "read", "for", "if", "else", "barrier", "set", "wait", "fence",
-                                          "size", "in", "step", "par", "unroll", "post", "tmp", "prefetch", "inf", "nan", "min", "max"};
+constexpr std::string_view kKeywords[] = {"tile", "view", "copy",     "read", "for", "if",   "else", "barrier",
+                                          "set",  "wait", "fence",    "size", "in",  "step", "par",  "unroll",
+                                          "post", "tmp",  "prefetch", "inf",  "nan", "min",  "max"};
 
 class Parser : KernelLexer {
  public:
@@ -158,7 +159,8 @@ class Parser : KernelLexer {
     if (b.role == Role::view) die_at(at, "a parameter cannot be a view");
     size_t name_at = (space(), pos_);
     b.name = fresh("a buffer");
-    if (b.name != "%" + std::to_string(k_.bufs.size())) die_at(name_at, "buffers are numbered in order: expected '%" + std::to_string(k_.bufs.size()) + "'");
+    if (b.name != "%" + std::to_string(k_.bufs.size()))
+      die_at(name_at, "buffers are numbered in order: expected '%" + std::to_string(k_.bufs.size()) + "'");
     need(":");
     b.type = dtype();
     b.shape = shape();

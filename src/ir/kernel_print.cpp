@@ -80,49 +80,53 @@ class Printer {
   }
 
   void stmt(const Stmt& s, bool nested) {
-    std::visit(Match{[&](const Declare& d) { line(declaration(k_.tiles[static_cast<size_t>(d.tile)])); },
-                     [&](const View& v) {
-                       const Buf& b = k_.bufs[static_cast<size_t>(v.buf)];
-                       line("view " + b.name + " = " + k_.bufs[static_cast<size_t>(b.base)].name + ": " + type(b) + " strides(" +
-                            list(b.strides) + ") at " + expr(b.offset));
-                     },
-                     [&](const Copy& c) {
-                       line("copy " + ref(c.dst) + " = " + ref(c.src) + (c.pad ? " else " + print_number(*c.pad) : "") +
-                            (c.relu ? " post relu" : ""));
-                     },
-                     [&](const Map& m) {
-                       std::string args;
-                       for (const Arg& a : m.args) args += (args.empty() ? "" : ", ") + arg(a);
-                       line(ref(m.dst) + " = " + std::string(row(m.op).name) + "(" + args + ")" + tmp(m.tmp));
-                     },
-                     [&](const Reduce& r) {
-                       line(ref(r.dst) + " = reduce(" + std::string(row(r.op).name) + ", " + std::to_string(r.axis) + ", " +
-                            ref(r.src) + ")" + tmp(r.tmp));
-                     },
-                     [&](const Mma& m) {
-                       line(ref(m.dst) + (m.add ? " += mma(" : " = mma(") + ref(m.a) + ", " + ref(m.b) +
-                            (m.bias ? ", " + ref(*m.bias) : "") + ")" + (m.prefetch ? " prefetch " + ref(*m.prefetch) : ""));
-                     },
-                     [&](const Iota& i) { line(ref(i.dst) + " = iota(" + std::to_string(i.axis) + ", " + expr(i.base) + ")"); },
-                     [&](const Gather& g) { line(ref(g.dst) + " = gather(" + ref(g.src) + ", " + ref(g.index) + ")"); },
-                     [&](const Read& r) {
-                       line("read " + symbol(r.sym) + " = " + ref(r.src) + " in " + expr(r.lo) + ".." + expr(r.hi));
-                     },
-                     [&](const For& f) {
-                       line(header(f));
-                       if (nested) block(f.body, nullptr);
-                     },
-                     [&](const Barrier&) { line("barrier"); },
-                     [&](const If& f) {
-                       line("if " + expr(f.a) + " " + std::string(keyword(f.cmp)) + " " + expr(f.b) + " {");
-                       if (nested) block(f.yes, f.no.empty() ? nullptr : &f.no);
-                     },
-                     [&](const Sync& y) {
-                       std::string from(kPipeName[static_cast<int>(y.from)]), to(kPipeName[static_cast<int>(y.to)]);
-                       if (y.kind == SyncKind::fence) line("fence " + from);
-                       else line((y.kind == SyncKind::set ? "set " : "wait ") + from + " " + to + " " + expr(y.event));
-                     }},
-               s.alt);
+    std::visit(
+        Match{
+            [&](const Declare& d) { line(declaration(k_.tiles[static_cast<size_t>(d.tile)])); },
+            [&](const View& v) {
+              const Buf& b = k_.bufs[static_cast<size_t>(v.buf)];
+              line("view " + b.name + " = " + k_.bufs[static_cast<size_t>(b.base)].name + ": " + type(b) + " strides(" +
+                   list(b.strides) + ") at " + expr(b.offset));
+            },
+            [&](const Copy& c) {
+              line("copy " + ref(c.dst) + " = " + ref(c.src) + (c.pad ? " else " + print_number(*c.pad) : "") +
+                   (c.relu ? " post relu" : ""));
+            },
+            [&](const Map& m) {
+              std::string args;
+              for (const Arg& a : m.args) args += (args.empty() ? "" : ", ") + arg(a);
+              line(ref(m.dst) + " = " + std::string(row(m.op).name) + "(" + args + ")" + tmp(m.tmp));
+            },
+            [&](const Reduce& r) {
+              line(ref(r.dst) + " = reduce(" + std::string(row(r.op).name) + ", " + std::to_string(r.axis) + ", " +
+                   ref(r.src) + ")" + tmp(r.tmp));
+            },
+            [&](const Mma& m) {
+              line(ref(m.dst) + (m.add ? " += mma(" : " = mma(") + ref(m.a) + ", " + ref(m.b) +
+                   (m.bias ? ", " + ref(*m.bias) : "") + ")" + (m.prefetch ? " prefetch " + ref(*m.prefetch) : ""));
+            },
+            [&](const Iota& i) { line(ref(i.dst) + " = iota(" + std::to_string(i.axis) + ", " + expr(i.base) + ")"); },
+            [&](const Gather& g) { line(ref(g.dst) + " = gather(" + ref(g.src) + ", " + ref(g.index) + ")"); },
+            [&](const Read& r) {
+              line("read " + symbol(r.sym) + " = " + ref(r.src) + " in " + expr(r.lo) + ".." + expr(r.hi));
+            },
+            [&](const For& f) {
+              line(header(f));
+              if (nested) block(f.body, nullptr);
+            },
+            [&](const Barrier&) { line("barrier"); },
+            [&](const If& f) {
+              line("if " + expr(f.a) + " " + std::string(keyword(f.cmp)) + " " + expr(f.b) + " {");
+              if (nested) block(f.yes, f.no.empty() ? nullptr : &f.no);
+            },
+            [&](const Sync& y) {
+              std::string from(kPipeName[static_cast<int>(y.from)]), to(kPipeName[static_cast<int>(y.to)]);
+              if (y.kind == SyncKind::fence)
+                line("fence " + from);
+              else
+                line((y.kind == SyncKind::set ? "set " : "wait ") + from + " " + to + " " + expr(y.event));
+            }},
+        s.alt);
   }
   void block(const Body& b, const Body* otherwise) {
     body(b);
@@ -142,9 +146,9 @@ class Printer {
     return s + (f.kind == LoopKind::par ? " par {" : f.kind == LoopKind::unroll ? " unroll {" : " {");
   }
   static std::string declaration(const Tile& t) {
-    return "tile " + t.name + ": " + std::string(name(t.type)) + "[" + std::to_string(t.rows) + ", " + std::to_string(t.cols) +
-           "] @" + std::string(kMemName[static_cast<int>(t.mem)]) + (t.at >= 0 ? "+" + std::to_string(t.at) : "") +
-           (t.ring > 1 ? " ring " + std::to_string(t.ring) : "");
+    return "tile " + t.name + ": " + std::string(name(t.type)) + "[" + std::to_string(t.rows) + ", " +
+           std::to_string(t.cols) + "] @" + std::string(kMemName[static_cast<int>(t.mem)]) +
+           (t.at >= 0 ? "+" + std::to_string(t.at) : "") + (t.ring > 1 ? " ring " + std::to_string(t.ring) : "");
   }
 };
 

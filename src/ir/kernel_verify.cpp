@@ -12,7 +12,8 @@ std::vector<KernelProblem> verify_kernel(const Kernel& k, const Target& t) { ret
 std::vector<KernelProblem> Verifier::run() {
   for (size_t i = 0; i < k_.syms.size(); i++) {
     const Symbol& s = k_.syms[i];
-    if (s.kind == SymKind::size && (s.lo < 0 || s.hi < s.lo || s.mult < 1)) complain("size " + s.name + " has an empty range");
+    if (s.kind == SymKind::size && (s.lo < 0 || s.hi < s.lo || s.mult < 1))
+      complain("size " + s.name + " has an empty range");
   }
   for (const Buf& b : k_.bufs)
     if (b.role != Role::view)
@@ -26,7 +27,8 @@ std::vector<KernelProblem> Verifier::run() {
   for (const auto& [mem, bytes] : peak_bytes(k_, t_)) {  // registers are the allocator's; counted by the analysis
     const MemoryRow* m = t_.memory(mem);
     if (m && mem != Mem::reg && bytes > m->bytes)
-      complain("needs " + std::to_string(bytes) + " bytes of " + std::string(kMemName[static_cast<int>(mem)]) + ", there are " + std::to_string(m->bytes));
+      complain("needs " + std::to_string(bytes) + " bytes of " + std::string(kMemName[static_cast<int>(mem)]) +
+               ", there are " + std::to_string(m->bytes));
   }
   return std::move(problems_);
 }
@@ -50,7 +52,8 @@ void Verifier::body(const Body& b) {
 
 void Verifier::symbols(const Expr& x) {
   for (int i = 0; i <= x.max_sym(); i++)
-    if (x.mentions(i) && !bounds_.in_scope(i)) complain("'" + k_.syms[static_cast<size_t>(i)].name + "' is used outside its loop");
+    if (x.mentions(i) && !bounds_.in_scope(i))
+      complain("'" + k_.syms[static_cast<size_t>(i)].name + "' is used outside its loop");
 }
 
 void Verifier::check(const Declare& d) {
@@ -60,9 +63,12 @@ void Verifier::check(const Declare& d) {
   if (!m || x.mem == Mem::gm) return complain("target " + t_.name + " has no tile memory " + mem);
   if (x.rows < 1 || x.cols < 1 || x.ring < 1) return complain("tile " + x.name + " is empty");
   if (x.at >= 0 && x.at % m->align) complain("tile " + x.name + " is not aligned to " + std::to_string(m->align));
-  if (x.ring > 1 && x.size_bytes() % m->align) complain("ring tile " + x.name + ": a slot must be a multiple of " + std::to_string(m->align) + " bytes");
-  if (x.mem != Mem::reg && std::max<int64_t>(x.at, 0) + x.size_bytes() * x.ring > m->bytes) complain("tile " + x.name + " does not fit " + mem);
-  if (t_.pipes && x.mem == Mem::ub && x.cols > 1 && x.cols * bytes(x.type) % m->align) complain("tile " + x.name + ": rows must be multiples of " + std::to_string(m->align) + " bytes");
+  if (x.ring > 1 && x.size_bytes() % m->align)
+    complain("ring tile " + x.name + ": a slot must be a multiple of " + std::to_string(m->align) + " bytes");
+  if (x.mem != Mem::reg && std::max<int64_t>(x.at, 0) + x.size_bytes() * x.ring > m->bytes)
+    complain("tile " + x.name + " does not fit " + mem);
+  if (t_.pipes && x.mem == Mem::ub && x.cols > 1 && x.cols * bytes(x.type) % m->align)
+    complain("tile " + x.name + ": rows must be multiples of " + std::to_string(m->align) + " bytes");
 }
 
 void Verifier::check(const View& v) {
@@ -77,12 +83,16 @@ void Verifier::check(const View& v) {
   for (size_t i = 0; i < b.shape.size(); i++) {
     Range sign = bounds_.range(b.strides[i]);
     Expr reach = (b.shape[i] - Expr(1)) * b.strides[i];
-    if (sign.lo >= 0) last += reach;
-    else if (sign.hi <= 0) first += reach;
-    else last += max(reach, 0), first += min(reach, 0);
+    if (sign.lo >= 0)
+      last += reach;
+    else if (sign.hi <= 0)
+      first += reach;
+    else
+      last += max(reach, 0), first += min(reach, 0);
   }
   if (!bounds_.at_most(-first, 0)) complain("view " + b.name + " may start before " + base.name);
-  if (!bounds_.at_most(last - product(base.shape), -1)) complain("view " + b.name + " may pass the end of " + base.name);
+  if (!bounds_.at_most(last - product(base.shape), -1))
+    complain("view " + b.name + " may pass the end of " + base.name);
 }
 
 void Verifier::check(const Read& r) {
@@ -168,10 +178,12 @@ void Verifier::check(const Sync& s) {
 
 Shape Verifier::reference(const Ref& r, Access a) {
   if (r.tile && !state(r).live) complain("tile " + show(r) + " is used outside the block that declares it");
-  if (r.tile && a != Access::write && state(r).live && !state(r).written) complain(show(r) + " is read, but nothing has written it");
+  if (r.tile && a != Access::write && state(r).live && !state(r).written)
+    complain(show(r) + " is read, but nothing has written it");
   if (a == Access::write && !r.tile) {
     const Buf& b = k_.bufs[static_cast<size_t>(r.id)];
-    if ((b.role == Role::view ? k_.bufs[static_cast<size_t>(b.base)] : b).role == Role::in) complain("writes the input " + show(r));
+    if ((b.role == Role::view ? k_.bufs[static_cast<size_t>(b.base)] : b).role == Role::in)
+      complain("writes the input " + show(r));
     if (has_par_ && !par_loop_) complain(show(r) + " is written beside the par loops, by every worker");
   }
   if (a == Access::write && r.tile && par_loop_ && state(r).live && state(r).depth == 0)
@@ -188,10 +200,12 @@ Shape Verifier::reference(const Ref& r, Access a) {
     const Slice& x = r.at[i];
     symbols(x.at);
     if (x.n) symbols(*x.n);
-    if (x.n && !bounds_.at_most(-*x.n, x.n->is_num() ? -1 : 0)) complain(show(r) + ": the extent " + print_expr(k_, *x.n) + " may be " + (x.n->is_num() ? "empty" : "negative"));
+    if (x.n && !bounds_.at_most(-*x.n, x.n->is_num() ? -1 : 0))
+      complain(show(r) + ": the extent " + print_expr(k_, *x.n) + " may be " + (x.n->is_num() ? "empty" : "negative"));
     if (x.step < 1) complain(show(r) + ": the step must be positive");
     if (a == Access::loose) continue;
-    Expr dim = r.tile ? Expr(i ? k_.tiles[static_cast<size_t>(r.id)].cols : k_.tiles[static_cast<size_t>(r.id)].rows) : k_.bufs[static_cast<size_t>(r.id)].shape[i];
+    Expr dim = r.tile ? Expr(i ? k_.tiles[static_cast<size_t>(r.id)].cols : k_.tiles[static_cast<size_t>(r.id)].rows)
+                      : k_.bufs[static_cast<size_t>(r.id)].shape[i];
     Expr over = x.at + (x.n ? (*x.n - Expr(1)) * Expr(x.step) : Expr(0)) - dim;
     if (!bounds_.at_most(-x.at, 0)) complain(show(r) + ": index " + std::to_string(i) + " may be negative");
     if (!bounds_.at_most(over, -1)) {
@@ -206,7 +220,9 @@ Shape Verifier::reference(const Ref& r, Access a) {
 void Verifier::touch(const Ref& r, bool write) {
   auto same = [](const Slice& x, const Slice& y) { return x.at == y.at && x.n == y.n && x.step == y.step; };
   for (const Touch& t : touches_)  // unrolled texts repeat themselves
-    if (t.write == write && t.par == par_loop_ && t.ref.id == r.id && std::equal(t.ref.at.begin(), t.ref.at.end(), r.at.begin(), r.at.end(), same)) return;
+    if (t.write == write && t.par == par_loop_ && t.ref.id == r.id &&
+        std::equal(t.ref.at.begin(), t.ref.at.end(), r.at.begin(), r.at.end(), same))
+      return;
   touches_.push_back({r, write, line_, par_loop_, outer_, inner_});
 }
 

@@ -19,8 +19,8 @@
 //  resources  26 peak bytes of each memory within the target's
 //  warnings   30 max(x, constant): a NaN in x is lost, write max(constant, x)
 //
-// Not here: registers (25: analyse), balance of sets and waits (the interpreter), copy sizes (29), `mult` promises (32, used
-// as facts by the bounds).
+// Not here: registers (25: analyse), balance of sets and waits (the interpreter), copy sizes (29), `mult` promises (32,
+// used as facts by the bounds).
 #pragma once
 #include "ir/kernel.h"
 #include "ir/kernel_bounds.h"
@@ -73,7 +73,9 @@ class Verifier {
   enum class Access : uint8_t { read, write, loose };  // loose: may leave the buffer
   Shape reference(const Ref& r, Access a);
   void touch(const Ref& r, bool write);
-  bool equal(const Expr& a, const Expr& b) { return a == b || (bounds_.at_most(a - b, 0) && bounds_.at_most(b - a, 0)); }
+  bool equal(const Expr& a, const Expr& b) {
+    return a == b || (bounds_.at_most(a - b, 0) && bounds_.at_most(b - a, 0));
+  }
 
   // kernel_verify_stmt.cpp: what each statement demands
   void check(const Copy& c);

@@ -1,6 +1,7 @@
-// Verifier, rule 9: no iteration of a phase's par loops reads or writes what another one writes. Two touches of a buffer are
-// compared in two copies of their loops: for the first axis that differs (in some order of the axes), the rectangles must
-// lie apart in some dimension. Touches through different views of one buffer are left to the interpreter's race check.
+// Verifier, rule 9: no iteration of a phase's par loops reads or writes what another one writes. Two touches of a
+// buffer are compared in two copies of their loops: for the first axis that differs (in some order of the axes), the
+// rectangles must lie apart in some dimension. Touches through different views of one buffer are left to the
+// interpreter's race check.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -13,7 +14,8 @@ namespace {
 Expr first_of(const Slice& s) { return s.at; }
 Expr last_of(const Slice& s) { return s.n ? s.at + (*s.n - Expr(1)) * Expr(s.step) : s.at; }
 
-// Strides of s apart that are no multiple of each other's cannot meet, but that is not looked at: rectangles are boxes here.
+// Strides of s apart that are no multiple of each other's cannot meet, but that is not looked at: rectangles are boxes
+// here.
 bool apart(Bounds& b, const std::vector<Slice>& x, const std::vector<Slice>& y) {
   for (size_t d = 0; d < x.size(); d++)
     if (b.at_most(last_of(x[d]) - first_of(y[d]), -1) || b.at_most(last_of(y[d]) - first_of(x[d]), -1)) return true;
@@ -30,7 +32,8 @@ void Verifier::independent() {
       if (disjoint(a, b)) continue;
       line_ = b.line;
       std::string what = a.write && b.write ? "write" : "write what others read";
-      complain("par iterations may " + what + (a.write && b.write ? " the same elements: " : ": ") + show(a.ref) + (i == j ? "" : " and " + show(b.ref)));
+      complain("par iterations may " + what + (a.write && b.write ? " the same elements: " : ": ") + show(a.ref) +
+               (i == j ? "" : " and " + show(b.ref)));
     }
   touches_.clear();
 }

@@ -1,7 +1,7 @@
-// legalise: turns statements a target has no instruction for into statements it has. Scalar ops without a cost there are
-// expanded from a table of texts over other ops; half precision is computed through f32 where the vector unit does not
-// compute in it; an mma larger than the register tile is split. Results go through tiles of the map memory, reused within
-// a block. Expansions hold to about 1e-6 of the result's size.
+// legalise: turns statements a target has no instruction for into statements it has. Scalar ops without a cost there
+// are expanded from a table of texts over other ops; half precision is computed through f32 where the vector unit does
+// not compute in it; an mma larger than the register tile is split. Results go through tiles of the map memory, reused
+// within a block. Expansions hold to about 1e-6 of the result's size.
 #include <algorithm>
 
 #include "base/error.h"
@@ -14,22 +14,30 @@ struct Expansion {
   S op;
   std::string_view text;
 };
-// erf: Abramowitz and Stegun 7.1.26 (absolute error 1.5e-7). sin: reduced to [-pi/2, pi/2] with pi in two parts, then the
-// Taylor polynomial to x^11. expm1 and log1p: Kahan's quotients, exact where 1 + x rounds.
+// erf: Abramowitz and Stegun 7.1.26 (absolute error 1.5e-7). sin: reduced to [-pi/2, pi/2] with pi in two parts, then
+// the Taylor polynomial to x^11. expm1 and log1p: Kahan's quotients, exact where 1 + x rounds.
 constexpr Expansion kExpansions[] = {
     {S::sign, "select(lt(a, 0), -1, select(lt(0, a), 1, a))"},
     {S::rem, "a - b * trunc(a / b)"},
     {S::minp, "select(isnan(a), a, select(isnan(b), b, min(a, b)))"},
     {S::maxp, "select(isnan(a), a, select(isnan(b), b, max(a, b)))"},
-    {S::expm1, "select(lt(abs(a), 0.00001), a, select(lt(a, -17), -1, select(lt(20, a), exp(a) - 1, (exp(a) - 1) * a / log(exp(a)))))"},
+    {S::expm1,
+     "select(lt(abs(a), 0.00001), a, select(lt(a, -17), -1, select(lt(20, a), exp(a) - 1, (exp(a) - 1) * a / "
+     "log(exp(a)))))"},
     {S::log1p, "select(eq(1 + a, 1), a, select(lt(1e30, a), log(a), log(1 + a) * (a / ((1 + a) - 1))))"},
-    {S::pow, "select(eq(a, 0), select(eq(b, 0), 1, select(lt(0, b), 0, inf)), exp(b * log(abs(a))) * select(lt(0, a), 1, "
-             "select(eq(floor(b), b), 1 - 2 * abs(b - 2 * floor(b * 0.5)), nan)))"},
-    {S::tanh, "select(lt(abs(a), 0.1), a * (1 - a * a * (0.3333333333333333 - a * a * (0.13333333333333333 - a * a * 0.05396825396825397))), "
-              "1 - 2 / (exp(2 * a) + 1))"},
+    {S::pow,
+     "select(eq(a, 0), select(eq(b, 0), 1, select(lt(0, b), 0, inf)), exp(b * log(abs(a))) * select(lt(0, a), 1, "
+     "select(eq(floor(b), b), 1 - 2 * abs(b - 2 * floor(b * 0.5)), nan)))"},
+    {S::tanh,
+     "select(lt(abs(a), 0.1), a * (1 - a * a * (0.3333333333333333 - a * a * (0.13333333333333333 - a * a * "
+     "0.05396825396825397))), "
+     "1 - 2 / (exp(2 * a) + 1))"},
     {S::sigmoid, "1 / (1 + exp(-a))"},
-    {S::erf, "select(lt(a, 0), -1, 1) * (1 - exp(-(a * a)) * ((((1.061405429 / (1 + 0.3275911 * abs(a)) - 1.453152027) / (1 + 0.3275911 * abs(a)) + "
-             "1.421413741) / (1 + 0.3275911 * abs(a)) - 0.284496736) / (1 + 0.3275911 * abs(a)) + 0.254829592) / (1 + 0.3275911 * abs(a)))"},
+    {S::erf,
+     "select(lt(a, 0), -1, 1) * (1 - exp(-(a * a)) * ((((1.061405429 / (1 + 0.3275911 * abs(a)) - 1.453152027) / (1 + "
+     "0.3275911 * abs(a)) + "
+     "1.421413741) / (1 + 0.3275911 * abs(a)) - 0.284496736) / (1 + 0.3275911 * abs(a)) + 0.254829592) / (1 + "
+     "0.3275911 * abs(a)))"},
 };
 // r: a less k = round(a / pi + shift) multiples of pi; odd k turn the sign. Written once for sin and cos.
 std::string sine(std::string_view shift) {
@@ -37,8 +45,9 @@ std::string sine(std::string_view shift) {
   std::string whole = shift.empty() ? k : "(" + k + " - 0.5)";
   std::string r = "((a - " + whole + " * 3.140625) - " + whole + " * 0.0009676535897932795)";
   std::string q = "(" + r + " * " + r + ")";
-  return r + " * (1 + " + q + " * (-0.16666666666666666 + " + q + " * (0.008333333333333333 + " + q + " * (-0.0001984126984126984 + " + q +
-         " * (2.7557319223985893e-06 - " + q + " * 2.505210838544172e-08))))) * (1 - 2 * (" + k + " - 2 * floor(" + k + " * 0.5)))";
+  return r + " * (1 + " + q + " * (-0.16666666666666666 + " + q + " * (0.008333333333333333 + " + q +
+         " * (-0.0001984126984126984 + " + q + " * (2.7557319223985893e-06 - " + q +
+         " * 2.505210838544172e-08))))) * (1 - 2 * (" + k + " - 2 * floor(" + k + " * 0.5)))";
 }
 
 class Legaliser {
@@ -105,7 +114,9 @@ class Legaliser {
   Ref borrow_like(const Ref& like, DType t) {
     auto [rows, cols] = extents(k_, like);
     int64_t most_rows = rows.is_num() ? rows.num() : like.tile ? k_.tiles[static_cast<size_t>(like.id)].rows : t_.mma.m;
-    int64_t most_cols = cols.is_num() ? cols.num() : like.tile ? k_.tiles[static_cast<size_t>(like.id)].cols : t_.row_lanes;
+    int64_t most_cols = cols.is_num() ? cols.num()
+                        : like.tile   ? k_.tiles[static_cast<size_t>(like.id)].cols
+                                      : t_.row_lanes;
     Ref r = borrow(t, most_rows, most_cols);
     if (!like.tile || !like.at.empty()) r.at = {{0, rows, 1}, {0, cols, 1}};
     return r;
@@ -183,9 +194,12 @@ class Legaliser {
       Map m;
       m.op = s.op;
       for (const ScalarArg& a : s.args) {
-        if (a.kind == ScalarArg::number) m.args.emplace_back(a.value);
-        else if (a.kind == ScalarArg::operand) m.args.push_back(operands[static_cast<size_t>(a.index)]);
-        else m.args.emplace_back(results[static_cast<size_t>(a.index)]);
+        if (a.kind == ScalarArg::number)
+          m.args.emplace_back(a.value);
+        else if (a.kind == ScalarArg::operand)
+          m.args.push_back(operands[static_cast<size_t>(a.index)]);
+        else
+          m.args.emplace_back(results[static_cast<size_t>(a.index)]);
       }
       results[i] = m.dst = i + 1 == p.steps.size() && dst ? *dst : borrow_like(like, s.out);
       put(std::move(m));
@@ -220,8 +234,10 @@ class Legaliser {
       p.at[i].n = n;
     };
     narrow_to(ranged.back(), c0, nc);
-    if (ranged.size() == 2) narrow_to(ranged[0], r0, nr);
-    else if (r0 != 0 || nr != 1) return std::nullopt;
+    if (ranged.size() == 2)
+      narrow_to(ranged[0], r0, nr);
+    else if (r0 != 0 || nr != 1)
+      return std::nullopt;
     return p;
   }
   bool mma(const Mma& m) {

@@ -1,6 +1,6 @@
-// place: gives every tile a byte offset in its memory. A block-structured stack: a tile lives from its declaration to the
-// end of its block, blocks side by side share bytes. Reuse within a block is by writing into the same tile, which is
-// `lower`'s decision. Registers have no addresses; their bytes are counted only.
+// place: gives every tile a byte offset in its memory. A block-structured stack: a tile lives from its declaration to
+// the end of its block, blocks side by side share bytes. Reuse within a block is by writing into the same tile, which
+// is `lower`'s decision. Registers have no addresses; their bytes are counted only.
 #include <algorithm>
 
 #include "ir/kernel.h"

@@ -1,5 +1,6 @@
-// The scalar-op table and its meaning on one element of every dtype: the single definition that the interpreter, constant
-// folding and the tests of each back end hold on to. Knows nothing of tiles, statements or instruction sets' spellings.
+// The scalar-op table and its meaning on one element of every dtype: the single definition that the interpreter,
+// constant folding and the tests of each back end hold on to. Knows nothing of tiles, statements or instruction sets'
+// spellings.
 #include "ir/scalar.h"
 
 #include <bit>
@@ -17,26 +18,36 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 double quiet(bool nan, double v) { return nan ? std::numeric_limits<double>::quiet_NaN() : v; }
 
-#define GAF_EVAL(expression) [](double a, double b, double c) -> double { (void)a, (void)b, (void)c; return expression; }
+#define GAF_EVAL(expression)                   \
+  [](double a, double b, double c) -> double { \
+    (void)a, (void)b, (void)c;                 \
+    return expression;                         \
+  }
 
-// Cycles of avx2 exp, expn, tanh, sigmoid and erf were measured on emitted code; the NPU column follows its documentation
-// (one cycle a repeat for plain ops). The rest are estimates until a calibration replaces them. The sse column is avx2 per
-// instruction where no FMA is involved, a quarter to a third more where a polynomial has to do without one.
+// Cycles of avx2 exp, expn, tanh, sigmoid and erf were measured on emitted code; the NPU column follows its
+// documentation (one cycle a repeat for plain ops). The rest are estimates until a calibration replaces them. The sse
+// column is avx2 per instruction where no FMA is involved, a quarter to a third more where a polynomial has to do
+// without one.
 constexpr std::array<ScalarRow, static_cast<size_t>(S::count)> kRows = {{
     {"mov", 1, Nan::pass, 0.3f, 0.3f, 0.5f, 1, "1", GAF_EVAL(a)},
     {"cast", 1, Nan::pass, 1, 1, 1, 1, "1", GAF_EVAL(a)},
     {"bitcast", 1, Nan::bits, 0.3f, 0.3f, 0.5f, 1, "0", GAF_EVAL(a)},
     {"neg", 1, Nan::pass, 0.3f, 0.3f, 0.5f, 1, "-1", GAF_EVAL(-a)},
     {"abs", 1, Nan::pass, 0.3f, 0.3f, 0.5f, 1, "sign(a)", GAF_EVAL(std::fabs(a))},
-    {"sign", 1, Nan::pass, 1, 1, 1, 0, "0", GAF_EVAL(a > 0 ? 1 : a < 0 ? -1 : a)},
+    {"sign", 1, Nan::pass, 1, 1, 1, 0, "0",
+     GAF_EVAL(a > 0   ? 1
+              : a < 0 ? -1
+                      : a)},
     {"add", 2, Nan::pass, 0.5f, 0.5f, 0.5f, 1, "1; 1", GAF_EVAL(a + b)},
     {"sub", 2, Nan::pass, 0.5f, 0.5f, 0.5f, 1, "1; -1", GAF_EVAL(a - b)},
     {"mul", 2, Nan::pass, 0.5f, 0.5f, 0.5f, 1, "b; a", GAF_EVAL(a* b)},
     {"div", 2, Nan::pass, 4, 5, 10, 4, "1 / b; -(y / b)", GAF_EVAL(a / b)},
     {"rem", 2, Nan::pass, 12, 12, 20, 0, "1; -trunc(a / b)", GAF_EVAL(std::fmod(a, b))},
     {"fma", 3, Nan::pass, 1, 0.5f, 0.5f, 2, "b; a; 1", GAF_EVAL(std::fma(a, b, c))},
-    {"min", 2, Nan::second, 0.5f, 0.5f, 0.5f, 1, "select(lt(a, b), 1, 0); select(lt(a, b), 0, 1)", GAF_EVAL(a < b ? a : b)},
-    {"max", 2, Nan::second, 0.5f, 0.5f, 0.5f, 1, "select(lt(b, a), 1, 0); select(lt(b, a), 0, 1)", GAF_EVAL(a > b ? a : b)},
+    {"min", 2, Nan::second, 0.5f, 0.5f, 0.5f, 1, "select(lt(a, b), 1, 0); select(lt(a, b), 0, 1)",
+     GAF_EVAL(a < b ? a : b)},
+    {"max", 2, Nan::second, 0.5f, 0.5f, 0.5f, 1, "select(lt(b, a), 1, 0); select(lt(b, a), 0, 1)",
+     GAF_EVAL(a > b ? a : b)},
     {"minp", 2, Nan::pass, 1.5f, 1.5f, 1.5f, 0, "select(lt(a, b), 1, 0); select(lt(a, b), 0, 1)",
      GAF_EVAL(quiet(a != a || b != b, a < b ? a : b))},
     {"maxp", 2, Nan::pass, 1.5f, 1.5f, 1.5f, 0, "select(lt(b, a), 1, 0); select(lt(b, a), 0, 1)",
@@ -96,7 +107,8 @@ bool less(DType t, int64_t a, int64_t b) {
   return is_unsigned(t) ? static_cast<uint64_t>(a) < static_cast<uint64_t>(b) : a < b;
 }
 
-// Quotient towards zero; by zero it is 0, and the one overflow (smallest / -1) wraps: defined, so that code can be checked.
+// Quotient towards zero; by zero it is 0, and the one overflow (smallest / -1) wraps: defined, so that code can be
+// checked.
 int64_t divide(DType t, int64_t a, int64_t b) {
   if (b == 0) return 0;
   if (is_unsigned(t)) return static_cast<int64_t>(static_cast<uint64_t>(a) / static_cast<uint64_t>(b));
@@ -131,9 +143,12 @@ bool can_reduce(S op) {
 
 double neutral(S op) {
   switch (op) {
-    case S::add: case S::or_: return 0;
-    case S::mul: case S::and_: return 1;
-    case S::min: case S::minp: return kInf;
+    case S::add:
+    case S::or_: return 0;
+    case S::mul:
+    case S::and_: return 1;
+    case S::min:
+    case S::minp: return kInf;
     default: return -kInf;
   }
 }
@@ -142,11 +157,34 @@ DType result_dtype(S op, DType t) { return row(op).nan == Nan::never ? DType::b1
 
 bool computes(S op, DType t) {
   switch (op) {
-    case S::mov: case S::cast: case S::bitcast: case S::select: case S::eq: case S::ne: return true;
-    case S::neg: case S::abs: case S::sign: case S::add: case S::sub: case S::mul: case S::div: case S::rem:
-    case S::fma: case S::min: case S::max: case S::minp: case S::maxp: case S::lt: case S::le: return t != DType::b1;
-    case S::and_: case S::or_: case S::xor_: case S::not_: return !is_float(t);
-    case S::shl: case S::shr: case S::rand: return is_int(t);
+    case S::mov:
+    case S::cast:
+    case S::bitcast:
+    case S::select:
+    case S::eq:
+    case S::ne: return true;
+    case S::neg:
+    case S::abs:
+    case S::sign:
+    case S::add:
+    case S::sub:
+    case S::mul:
+    case S::div:
+    case S::rem:
+    case S::fma:
+    case S::min:
+    case S::max:
+    case S::minp:
+    case S::maxp:
+    case S::lt:
+    case S::le: return t != DType::b1;
+    case S::and_:
+    case S::or_:
+    case S::xor_:
+    case S::not_: return !is_float(t);
+    case S::shl:
+    case S::shr:
+    case S::rand: return is_int(t);
     default: return is_float(t);
   }
 }
@@ -156,8 +194,8 @@ double round_float(DType t, double x) {
     case DType::f32: return static_cast<float>(x);
     case DType::f16:
     case DType::bf16: {
-      // To 16 bits directly: over f32 a value near a tie would be rounded twice. Scaling by the unit of the last place is
-      // exact, so nearbyint rounds once; what comes out is a value of the dtype or too large for it.
+      // To 16 bits directly: over f32 a value near a tie would be rounded twice. Scaling by the unit of the last place
+      // is exact, so nearbyint rounds once; what comes out is a value of the dtype or too large for it.
       if (!std::isfinite(x) || x == 0) return x;
       int digits = t == DType::f16 ? 11 : 8, smallest = t == DType::f16 ? -14 : -126, exponent = std::ilogb(x);
       int unit = std::max(exponent, smallest) - (digits - 1);
@@ -183,9 +221,10 @@ int64_t wrap_int(DType t, int64_t x) {
 }
 
 double eval_float(S op, DType t, double a, double b, double c) {
-  // f32 operands are exact in double and double carries more than twice the digits, so rounding the double result once is
-  // the correctly rounded f32 result of + - * / and sqrt; fma alone has to be done in its own precision.
-  if (op == S::fma && t == DType::f32) return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c));
+  // f32 operands are exact in double and double carries more than twice the digits, so rounding the double result once
+  // is the correctly rounded f32 result of + - * / and sqrt; fma alone has to be done in its own precision.
+  if (op == S::fma && t == DType::f32)
+    return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c));
   double r = row(op).eval(a, b, c);
   return row(op).nan == Nan::never ? r : round_float(t, r);
 }
@@ -193,9 +232,12 @@ double eval_float(S op, DType t, double a, double b, double c) {
 int64_t eval_int(S op, DType t, int64_t a, int64_t b, int64_t c) {
   auto u = [](int64_t x) { return static_cast<uint64_t>(x); };
   auto wrap = [&](uint64_t x) { return wrap_int(t, static_cast<int64_t>(x)); };
-  int width = 8 * bytes(t), count = static_cast<int>(u(b) & static_cast<uint64_t>(width - 1));  // shift counts: modulo the width
+  int width = 8 * bytes(t),
+      count = static_cast<int>(u(b) & static_cast<uint64_t>(width - 1));  // shift counts: modulo the width
   switch (op) {
-    case S::mov: case S::cast: case S::bitcast: return wrap_int(t, a);
+    case S::mov:
+    case S::cast:
+    case S::bitcast: return wrap_int(t, a);
     case S::neg: return wrap(0 - u(a));
     case S::abs: return !is_unsigned(t) && a < 0 ? wrap(0 - u(a)) : a;
     case S::sign: return a == 0 ? 0 : !is_unsigned(t) && a < 0 ? -1 : 1;
@@ -205,8 +247,10 @@ int64_t eval_int(S op, DType t, int64_t a, int64_t b, int64_t c) {
     case S::fma: return wrap(u(a) * u(b) + u(c));
     case S::div: return wrap_int(t, divide(t, a, b));
     case S::rem: return b == 0 ? 0 : wrap(u(a) - u(divide(t, a, b)) * u(b));
-    case S::min: case S::minp: return less(t, a, b) ? a : b;
-    case S::max: case S::maxp: return less(t, b, a) ? a : b;
+    case S::min:
+    case S::minp: return less(t, a, b) ? a : b;
+    case S::max:
+    case S::maxp: return less(t, b, a) ? a : b;
     case S::eq: return a == b;
     case S::ne: return a != b;
     case S::lt: return less(t, a, b);
@@ -225,8 +269,10 @@ int64_t eval_int(S op, DType t, int64_t a, int64_t b, int64_t c) {
 
 Element number(DType t, double v) {
   Element e;
-  if (is_float(t)) e.f = round_float(t, v);
-  else e.i = saturate(t, v);
+  if (is_float(t))
+    e.f = round_float(t, v);
+  else
+    e.i = saturate(t, v);
   return e;
 }
 
@@ -239,9 +285,12 @@ Element convert(Element x, DType from, DType to) {
   if (is_float(from)) return number(to, x.f);
   Element e;
   bool big = from == DType::u64;
-  if (to == DType::f32) e.f = big ? static_cast<float>(static_cast<uint64_t>(x.i)) : static_cast<float>(x.i);
-  else if (is_float(to)) e.f = round_float(to, big ? static_cast<double>(static_cast<uint64_t>(x.i)) : static_cast<double>(x.i));
-  else e.i = wrap_int(to, x.i);
+  if (to == DType::f32)
+    e.f = big ? static_cast<float>(static_cast<uint64_t>(x.i)) : static_cast<float>(x.i);
+  else if (is_float(to))
+    e.f = round_float(to, big ? static_cast<double>(static_cast<uint64_t>(x.i)) : static_cast<double>(x.i));
+  else
+    e.i = wrap_int(to, x.i);
   return e;
 }
 

@@ -49,7 +49,9 @@ class Reader {
     pos_++;
     return true;
   }
-  void need(char c) { GAF_CHECK(eat(c)) << "scalar text \"" << text_ << "\": '" << c << "' expected at column " << pos_ + 1; }
+  void need(char c) {
+    GAF_CHECK(eat(c)) << "scalar text \"" << text_ << "\": '" << c << "' expected at column " << pos_ + 1;
+  }
   std::string word() {
     peek();
     size_t from = pos_;
@@ -61,17 +63,23 @@ class Reader {
   Term sum() {
     Term x = product();
     for (;;) {
-      if (eat('+')) x = apply(S::add, {x, product()});
-      else if (eat('-')) x = apply(S::sub, {x, product()});
-      else return x;
+      if (eat('+'))
+        x = apply(S::add, {x, product()});
+      else if (eat('-'))
+        x = apply(S::sub, {x, product()});
+      else
+        return x;
     }
   }
   Term product() {
     Term x = unary();
     for (;;) {
-      if (eat('*')) x = apply(S::mul, {x, unary()});
-      else if (eat('/')) x = apply(S::div, {x, unary()});
-      else return x;
+      if (eat('*'))
+        x = apply(S::mul, {x, unary()});
+      else if (eat('/'))
+        x = apply(S::div, {x, unary()});
+      else
+        return x;
     }
   }
   Term unary() { return eat('-') ? apply(S::neg, {unary()}) : atom(); }
@@ -102,7 +110,9 @@ class Reader {
       for (need('('); args.empty() || eat(',');) args.push_back(sum());
       need(')');
       if (auto t = dtype_named(w); t && args.size() == 1)
-        return args[0].is_number() ? fold_cast(*t, args[0]) : args[0].type == *t ? args[0] : step(S::cast, args[0].type, *t, {args[0]});
+        return args[0].is_number()  ? fold_cast(*t, args[0])
+               : args[0].type == *t ? args[0]
+                                    : step(S::cast, args[0].type, *t, {args[0]});
       auto op = scalar_named(w);
       GAF_CHECK(op) << "scalar text \"" << text_ << "\": unknown op " << w;
       return apply(*op, std::move(args));
@@ -122,8 +132,10 @@ class Reader {
 
   Term apply(S op, std::vector<Term> args) {
     const ScalarRow& r = row(op);
-    GAF_CHECK(static_cast<int>(args.size()) == r.arity) << "scalar text \"" << text_ << "\": " << r.name << " takes " << r.arity << " operands";
-    GAF_CHECK(op != S::cast && op != S::bitcast) << "scalar text \"" << text_ << "\": casts are written as a dtype's name";
+    GAF_CHECK(static_cast<int>(args.size()) == r.arity)
+        << "scalar text \"" << text_ << "\": " << r.name << " takes " << r.arity << " operands";
+    GAF_CHECK(op != S::cast && op != S::bitcast)
+        << "scalar text \"" << text_ << "\": casts are written as a dtype's name";
     std::optional<DType> type;
     bool numbers = true;
     for (size_t i = 0; i < args.size(); i++) {
@@ -133,7 +145,8 @@ class Reader {
         GAF_CHECK(args[i].type == DType::b1) << "scalar text \"" << text_ << "\": select needs a b1 first";
         continue;
       }
-      GAF_CHECK(!type || *type == args[i].type) << "scalar text \"" << text_ << "\": " << r.name << " mixes " << name(*type) << " and " << name(args[i].type);
+      GAF_CHECK(!type || *type == args[i].type)
+          << "scalar text \"" << text_ << "\": " << r.name << " mixes " << name(*type) << " and " << name(args[i].type);
       type = args[i].type;
     }
     if (numbers) {
@@ -155,12 +168,14 @@ class Reader {
     std::vector<ScalarArg> args;
     for (const Term& t : terms) args.push_back(t.arg);
     auto same = [](const ScalarArg& x, const ScalarArg& y) {
-      return x.kind == y.kind && x.index == y.index && (x.value == y.value || (x.value != x.value && y.value != y.value)) &&
+      return x.kind == y.kind && x.index == y.index &&
+             (x.value == y.value || (x.value != x.value && y.value != y.value)) &&
              std::signbit(x.value) == std::signbit(y.value);
     };
     for (size_t i = 0; i < program_.steps.size(); i++) {
       const ScalarStep& s = program_.steps[i];
-      if (s.op == op && s.in == in && s.out == out && std::equal(s.args.begin(), s.args.end(), args.begin(), args.end(), same))
+      if (s.op == op && s.in == in && s.out == out &&
+          std::equal(s.args.begin(), s.args.end(), args.begin(), args.end(), same))
         return {{ScalarArg::step, static_cast<int>(i), 0}, out};
     }
     program_.steps.push_back({op, in, out, std::move(args)});

@@ -1,7 +1,7 @@
-// Counts and predicted times of kernels: exact where the text decides, monotone and in the right order where it is a model.
-#include <gtest/gtest.h>
-
+// Counts and predicted times of kernels: exact where the text decides, monotone and in the right order where it is a
+// model.
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "unit/ir/kernel_run.h"
 #include "unit/ir/kernel_texts.h"
@@ -9,7 +9,9 @@
 namespace gaf::kir {
 namespace {
 
-Work work(std::string_view text, std::vector<int64_t> sizes, int workers = 1) { return analyse(parse_kernel(text), test_target(), sizes, workers); }
+Work work(std::string_view text, std::vector<int64_t> sizes, int workers = 1) {
+  return analyse(parse_kernel(text), test_target(), sizes, workers);
+}
 
 TEST(KernelAnalysis, CountsFlopsCopiesAndScratch) {
   Work w = work(texts::kMatmulBiasRelu, {});
@@ -43,8 +45,11 @@ TEST(KernelAnalysis, LiveRegisters) {
 TEST(KernelAnalysis, RaggedLoops) {
   auto ragged = [](int n) {
     return fmt::format(
-        "kernel @k target test (in %0: f32[4, {0}], out %1: f32[4, {0}]) {{\n  for r in 0..4 par {{\n    for c in 0..{0} step 32 {{\n"
-        "      tile x: f32[1, 32] @reg\n      x = exp(%0[r, c:min(32, {0} - c)])\n      copy %1[r, c:min(32, {0} - c)] = x\n    }}\n  }}\n}}\n", n);
+        "kernel @k target test (in %0: f32[4, {0}], out %1: f32[4, {0}]) {{\n  for r in 0..4 par {{\n    for c in "
+        "0..{0} step 32 {{\n"
+        "      tile x: f32[1, 32] @reg\n      x = exp(%0[r, c:min(32, {0} - c)])\n      copy %1[r, c:min(32, {0} - c)] "
+        "= x\n    }}\n  }}\n}}\n",
+        n);
   };
   EXPECT_EQ((work(ragged(100), {}).moved[{Mem::reg, Mem::gm}]), 4 * 100 * 4);
   EXPECT_NEAR((work(ragged(10000), {}).moved[{Mem::reg, Mem::gm}]), 4 * 10000 * 4, 1);
@@ -52,9 +57,16 @@ TEST(KernelAnalysis, RaggedLoops) {
 
 // A row of blocks of a matmul: A stays in L2 while the panels of B pass once.
 std::string matmul(int m, int n, int k, bool rows_outside) {
-  std::string p = fmt::format("for p in 0..{} {}{{\n", n / 16, rows_outside ? "" : "par "), i = fmt::format("for i in 0..{} step 6 {}{{\n", m, rows_outside ? "par " : "");
-  return fmt::format("kernel @mm target test (in %0: f32[{0}, {2}], in %1: f32[{3}, {2}, 16], out %2: f32[{0}, {1}]) {{\n", m, n, k, n / 16) + (rows_outside ? i + p : p + i) +
-         fmt::format("tile c: f32[6, 16] @reg\nc = mov(0)\nc += mma(%0[i:6, 0:{0}], %1[p, 0:{0}, 0:16])\ncopy %2[i:6, p*16:16] = c\n}}\n}}\n}}\n", k);
+  std::string p = fmt::format("for p in 0..{} {}{{\n", n / 16, rows_outside ? "" : "par "),
+              i = fmt::format("for i in 0..{} step 6 {}{{\n", m, rows_outside ? "par " : "");
+  return fmt::format(
+             "kernel @mm target test (in %0: f32[{0}, {2}], in %1: f32[{3}, {2}, 16], out %2: f32[{0}, {1}]) {{\n", m,
+             n, k, n / 16) +
+         (rows_outside ? i + p : p + i) +
+         fmt::format(
+             "tile c: f32[6, 16] @reg\nc = mov(0)\nc += mma(%0[i:6, 0:{0}], %1[p, 0:{0}, 0:16])\ncopy %2[i:6, p*16:16] "
+             "= c\n}}\n}}\n}}\n",
+             k);
 }
 TEST(KernelAnalysis, TrafficThroughTheCache) {
   double a = 4.0 * 126 * 768, b = 4.0 * 3072 * 768, c = 4.0 * 126 * 3072;
@@ -66,7 +78,8 @@ TEST(KernelAnalysis, TrafficThroughTheCache) {
 
 TEST(KernelAnalysis, WorkersShareIterationsInWholeNumbers) {
   std::string text = matmul(126, 48, 768, false);  // three panels
-  double one = work(text, {}, 1).compute_us, two = work(text, {}, 2).compute_us, three = work(text, {}, 3).compute_us, four = work(text, {}, 4).compute_us;
+  double one = work(text, {}, 1).compute_us, two = work(text, {}, 2).compute_us, three = work(text, {}, 3).compute_us,
+         four = work(text, {}, 4).compute_us;
   EXPECT_NEAR(two, one * 2 / 3, 1e-6 * one);
   EXPECT_NEAR(three, one / 3, 1e-6 * one);
   EXPECT_EQ(three, four);
@@ -75,10 +88,13 @@ TEST(KernelAnalysis, WorkersShareIterationsInWholeNumbers) {
 // Fusing a chain of pointwise ops over large data saves the traffic between them.
 TEST(KernelAnalysis, OneKernelBeatsTwo) {
   auto chain = [](std::string_view body) {
-    return "kernel @k target test (in %0: f32[4096, 1024], out %1: f32[4096, 1024]) {\n  for r in 0..4096 par {\n    for c in 0..1024 step 32 {\n"
-           "      tile x: f32[1, 32] @reg\n" + std::string(body) + "      copy %1[r, c:32] = x\n    }\n  }\n}\n";
+    return "kernel @k target test (in %0: f32[4096, 1024], out %1: f32[4096, 1024]) {\n  for r in 0..4096 par {\n    "
+           "for c in 0..1024 step 32 {\n"
+           "      tile x: f32[1, 32] @reg\n" +
+           std::string(body) + "      copy %1[r, c:32] = x\n    }\n  }\n}\n";
   };
-  double relu = work(chain("      x = max(0, %0[r, c:32])\n"), {}).us, scale = work(chain("      x = mul(%0[r, c:32], 2)\n"), {}).us;
+  double relu = work(chain("      x = max(0, %0[r, c:32])\n"), {}).us,
+         scale = work(chain("      x = mul(%0[r, c:32], 2)\n"), {}).us;
   double both = work(chain("      x = max(0, %0[r, c:32])\n      x = mul(x, 2)\n"), {}).us;
   EXPECT_LT(both, 0.6 * (relu + scale));
 }

@@ -24,14 +24,16 @@ TEST(KernelInterpreter, BiasGelu) {
 }
 
 TEST(KernelInterpreter, ResidualNormGelu) {
-  Floats x = random_floats(3 * 64, 1), z = random_floats(3 * 64, 2), g = random_floats(64, 3), b = random_floats(64, 4), y(3 * 64);
+  Floats x = random_floats(3 * 64, 1), z = random_floats(3 * 64, 2), g = random_floats(64, 3), b = random_floats(64, 4),
+         y(3 * 64);
   run_text(texts::kResidualNormGelu, {3}, x, z, g, b, y);
   for (size_t r = 0; r < 3; r++) {
     double mean = 0, var = 0;
     for (size_t c = 0; c < 64; c++) mean += (double{x[r * 64 + c]} + z[r * 64 + c]) / 64;
     for (size_t c = 0; c < 64; c++) var += std::pow(double{x[r * 64 + c]} + z[r * 64 + c] - mean, 2) / 64;
     for (size_t c = 0; c < 64; c++)
-      EXPECT_NEAR(y[r * 64 + c], gelu((double{x[r * 64 + c]} + z[r * 64 + c] - mean) / std::sqrt(var + 1e-5) * g[c] + b[c]), 1e-5);
+      EXPECT_NEAR(y[r * 64 + c],
+                  gelu((double{x[r * 64 + c]} + z[r * 64 + c] - mean) / std::sqrt(var + 1e-5) * g[c] + b[c]), 1e-5);
   }
 }
 
@@ -63,7 +65,8 @@ TEST(KernelInterpreter, MatmulOfAnyNumberOfRows) {
 TEST(KernelInterpreter, ConvolutionWithPadding) {
   for (int h : {1, 2, 5}) {
     auto n = static_cast<size_t>(h);
-    Floats x = random_floats(n * 7 * 4, 1), w = random_floats(3 * 12 * 16, 2), b = random_floats(16, 3), z = random_floats(n * 7 * 16, 4), y(n * 7 * 16);
+    Floats x = random_floats(n * 7 * 4, 1), w = random_floats(3 * 12 * 16, 2), b = random_floats(16, 3),
+           z = random_floats(n * 7 * 16, 4), y(n * 7 * 16);
     run_text(texts::kConv, {h}, x, w, b, z, y);
     for (int i = 0; i < h; i++)
       for (int j = 0; j < 7; j++)
@@ -74,7 +77,8 @@ TEST(KernelInterpreter, ConvolutionWithPadding) {
               for (int c = 0; c < 4; c++) {
                 int p = i + kh - 1, q = j + kw - 1;
                 if (p >= 0 && p < h && q >= 0 && q < 7)
-                  s += double{x[static_cast<size_t>((p * 7 + q) * 4 + c)]} * w[static_cast<size_t>((kh * 12 + kw * 4 + c) * 16 + o)];
+                  s += double{x[static_cast<size_t>((p * 7 + q) * 4 + c)]} *
+                       w[static_cast<size_t>((kh * 12 + kw * 4 + c) * 16 + o)];
               }
           EXPECT_NEAR(y[static_cast<size_t>((i * 7 + j) * 16 + o)], std::max(0.0, s), 1e-5);
         }
@@ -82,9 +86,11 @@ TEST(KernelInterpreter, ConvolutionWithPadding) {
 }
 
 TEST(KernelInterpreter, OnlineAttentionWithCausalMask) {
-  Floats q = random_floats(2 * 12 * 16, 1), k = random_floats(2 * 32 * 16, 2), v = random_floats(2 * 32 * 16, 3), mask(12 * 32), y(2 * 12 * 16);
+  Floats q = random_floats(2 * 12 * 16, 1), k = random_floats(2 * 32 * 16, 2), v = random_floats(2 * 32 * 16, 3),
+         mask(12 * 32), y(2 * 12 * 16);
   for (size_t i = 0; i < 12; i++)
-    for (size_t j = 0; j < 32; j++) mask[i * 32 + j] = j > i + 2 ? -INFINITY : 0;  // the second block is wholly masked for all
+    for (size_t j = 0; j < 32; j++)
+      mask[i * 32 + j] = j > i + 2 ? -INFINITY : 0;  // the second block is wholly masked for all
   run_text(texts::kAttention, {}, q, k, v, mask, y);
   for (size_t h = 0; h < 2; h++)
     for (size_t i = 0; i < 12; i++) {
@@ -156,7 +162,8 @@ TEST(KernelInterpreter, MaskFlipGatherInPlace) {
 TEST(KernelInterpreter, IntegersAndBooleans) {
   std::vector<int64_t> x(2 * 24), y(2 * 24);
   std::vector<uint8_t> u(2 * 24), q(2 * 24);
-  for (size_t i = 0; i < x.size(); i++) x[i] = static_cast<int64_t>(i) * 1000000007 - 3, u[i] = static_cast<uint8_t>(i * 37);
+  for (size_t i = 0; i < x.size(); i++)
+    x[i] = static_cast<int64_t>(i) * 1000000007 - 3, u[i] = static_cast<uint8_t>(i * 37);
   run_text(texts::kIntegers, {2}, x, u, y, q);
   for (size_t i = 0; i < x.size(); i++) {
     int64_t want = i / 8 % 3 == 1 ? x[i] % 5 : x[i] * u[i];
@@ -168,7 +175,8 @@ TEST(KernelInterpreter, IntegersAndBooleans) {
 // ---- what must be refused ----
 
 std::string in_kernel(std::string_view body) {
-  return "kernel @k target test (size N in 1..8, in %0: f32[8, 8], in %1: i32[8], out %2: f32[8, 8]) {\n" + std::string(body) + "}\n";
+  return "kernel @k target test (size N in 1..8, in %0: f32[8, 8], in %1: i32[8], out %2: f32[8, 8]) {\n" +
+         std::string(body) + "}\n";
 }
 std::string refusal(std::string_view body, int64_t n = 4) {
   Floats x(64, 1), y(64);
@@ -202,10 +210,13 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"  tile t: f32[1, 4] @reg\n  t = mov(%0[0, 0:8])\n", "[1, 8] does not fit tile t"},
         Refused{"  tile t: f32[1, 8] @reg\n  t = add(%0[0, 0:N], %0[0, 0:8])\n", "do not broadcast"},
         Refused{"  tile t: f32[1, 8] @reg\n  t = expn(%0[0, 0:8])\n", "promised to be <= 0"},
-        Refused{"  for i in 0..4 par {\n    copy %2[0, 0:8] = %0[i, 0:8]\n  }\n", "writes what another par iteration writes"},
-        Refused{"  for i in 0..4 par {\n    copy %2[i, 0:8] = %0[i, 0:8]\n    if i == 1 {\n      copy %2[5, 0:8] = %2[0, 0:8]\n    }\n  }\n",
+        Refused{"  for i in 0..4 par {\n    copy %2[0, 0:8] = %0[i, 0:8]\n  }\n",
+                "writes what another par iteration writes"},
+        Refused{"  for i in 0..4 par {\n    copy %2[i, 0:8] = %0[i, 0:8]\n    if i == 1 {\n      copy %2[5, 0:8] = "
+                "%2[0, 0:8]\n    }\n  }\n",
                 "reads what another par iteration writes"},
-        Refused{"  tile t: f32[4, 8] @reg\n  t = mov(0)\n  t += mma(%0[0:N, 0:8], %0[0:8, 0:8])\n", "mma: adds [3, 8] to [4, 8]", 3},
+        Refused{"  tile t: f32[4, 8] @reg\n  t = mov(0)\n  t += mma(%0[0:N, 0:8], %0[0:8, 0:8])\n",
+                "mma: adds [3, 8] to [4, 8]", 3},
         Refused{"  tile t: f32[4, 8] @reg\n  t = mma(%0[0:4, 0:7], %0[0:8, 0:8])\n", "inner sizes 7 and 8"}));
 
 TEST(KernelInterpreter, SizesOutsideTheirClass) {
@@ -226,11 +237,13 @@ TEST(KernelInterpreter, CopyElseFillsTheTile) {
   Floats x(64), y(64);
   std::vector<int32_t> i(8, 3);
   for (size_t n = 0; n < 64; n++) x[n] = static_cast<float>(n + 1);
-  run_text(in_kernel("  tile t: f32[4, 8] @reg\n  copy t = %0[-1:3, 2:7] else -5\n  copy %2[0:4, 0:8] = t\n"), {1}, x, i, y);
+  run_text(in_kernel("  tile t: f32[4, 8] @reg\n  copy t = %0[-1:3, 2:7] else -5\n  copy %2[0:4, 0:8] = t\n"), {1}, x,
+           i, y);
   for (int r = 0; r < 4; r++)
     for (int c = 0; c < 8; c++) {
       bool inside = r - 1 >= 0 && r < 3 && c < 7 && c + 2 < 8;
-      EXPECT_EQ(y[static_cast<size_t>(r * 8 + c)], inside ? static_cast<float>((r - 1) * 8 + c + 2 + 1) : -5) << r << ' ' << c;
+      EXPECT_EQ(y[static_cast<size_t>(r * 8 + c)], inside ? static_cast<float>((r - 1) * 8 + c + 2 + 1) : -5)
+          << r << ' ' << c;
     }
 }
 

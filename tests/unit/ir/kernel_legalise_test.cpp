@@ -1,8 +1,7 @@
 // Legalised kernels compute what the text before said, in statements that the target has.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <fmt/format.h>
 
 #include <cmath>
 
@@ -26,9 +25,11 @@ class KernelLegaliseOp : public testing::TestWithParam<S> {};
 TEST_P(KernelLegaliseOp, ExpandsToInstructionsWithTheSameValue) {
   S op = GetParam();
   const ScalarRow& r = row(op);
-  Kernel k = parse_kernel(fmt::format(
-      "kernel @k target npu (in %0: f32[64], in %1: f32[64], out %2: f32[64]) {{\n  for i in 0..64 step 64 par {{\n    tile a: f32[1, 64] @ub\n    tile b: f32[1, 64] @ub\n"
-      "    copy a = %0[i:64]\n    copy b = %1[i:64]\n    a = {}(a{})\n    copy %2[i:64] = a\n  }}\n}}\n", r.name, r.arity > 1 ? ", b" : ""));
+  Kernel k = parse_kernel(
+      fmt::format("kernel @k target npu (in %0: f32[64], in %1: f32[64], out %2: f32[64]) {{\n  for i in 0..64 step 64 "
+                  "par {{\n    tile a: f32[1, 64] @ub\n    tile b: f32[1, 64] @ub\n"
+                  "    copy a = %0[i:64]\n    copy b = %1[i:64]\n    a = {}(a{})\n    copy %2[i:64] = a\n  }}\n}}\n",
+                  r.name, r.arity > 1 ? ", b" : ""));
   Target t = npu_target();
   ASSERT_FALSE(verify_kernel(k, t).empty()) << "it is an instruction";
   Kernel l = legalise(k, t);
@@ -55,12 +56,14 @@ TEST_P(KernelLegaliseOp, ExpandsToInstructionsWithTheSameValue) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(, KernelLegaliseOp,
-                         testing::Values(S::sign, S::rem, S::minp, S::maxp, S::expm1, S::log1p, S::pow, S::tanh, S::sigmoid, S::erf, S::sin, S::cos),
+                         testing::Values(S::sign, S::rem, S::minp, S::maxp, S::expm1, S::log1p, S::pow, S::tanh,
+                                         S::sigmoid, S::erf, S::sin, S::cos),
                          [](const auto& i) { return std::string(row(i.param).name); });
 
 TEST(KernelLegalise, HalfPrecisionIsComputedInF32) {
   Kernel k = parse_kernel(
-      "kernel @k target test (size N in 1..32, in %0: f16[4, 32], in %1: f16[32], out %2: f16[4, 32], out %3: f16[4]) {\n"
+      "kernel @k target test (size N in 1..32, in %0: f16[4, 32], in %1: f16[32], out %2: f16[4, 32], out %3: f16[4]) "
+      "{\n"
       "  for r in 0..4 par {\n    tile x: f16[1, 32] @reg\n    tile s: f16[1, 1] @reg\n"
       "    x[0:1, 0:N] = add(%0[r, 0:N], %1[0:N])\n    x[0:1, 0:N] = mul(x[0:1, 0:N], 0.5)\n"
       "    copy %2[r, 0:N] = x[0:1, 0:N]\n    s = reduce(max, 1, x[0:1, 0:N])\n    copy %3[r] = s\n  }\n}\n");
@@ -85,7 +88,8 @@ TEST(KernelLegalise, HalfPrecisionIsComputedInF32) {
 TEST(KernelLegalise, SplitsMmaBeyondTheRegisterTile) {
   Kernel k = parse_kernel(
       "kernel @k target test (in %0: f32[10, 8], in %1: f32[8, 24], out %2: f32[10, 24]) {\n"
-      "  tile c: f32[10, 24] @reg\n  c = mma(%0[0:10, 0:8], %1[0:8, 0:24])\n  c += mma(%0[0:10, 0:8], %1[0:8, 0:24])\n  copy %2[0:10, 0:24] = c\n}\n");
+      "  tile c: f32[10, 24] @reg\n  c = mma(%0[0:10, 0:8], %1[0:8, 0:24])\n  c += mma(%0[0:10, 0:8], %1[0:8, 0:24])\n "
+      " copy %2[0:10, 0:24] = c\n}\n");
   Target t = test_target();
   Kernel l = legalise(k, t);
   for (const KernelProblem& p : verify_kernel(l, t)) ADD_FAILURE() << p.line << ": " << p.text;
@@ -98,7 +102,8 @@ TEST(KernelLegalise, SplitsMmaBeyondTheRegisterTile) {
 
 TEST(KernelLegalise, LeavesLegalKernelsAlone) {
   std::string_view text =
-      "kernel @k target test (in %0: f32[8], out %1: f32[8]) {\n  tile c: f32[1, 8] @reg\n  c = tanh(%0[0:8])\n  copy %1[0:8] = c\n}\n";
+      "kernel @k target test (in %0: f32[8], out %1: f32[8]) {\n  tile c: f32[1, 8] @reg\n  c = tanh(%0[0:8])\n  copy "
+      "%1[0:8] = c\n}\n";
   EXPECT_EQ(print_kernel(legalise(parse_kernel(text), test_target())), text);
 }
 

@@ -16,9 +16,11 @@ inline Target test_target() {
   t.l1_gbps = 200, t.l2_gbps = 80, t.l3_gbps = 30, t.dram_gbps = 20;
   t.launch_us = 0.5, t.fork_join_us = 2;
   t.memories = {{Mem::gm, INT64_MAX, 4}, {Mem::scratch, 256 << 10, 64}, {Mem::reg, 16 * 32, 1}};
-  t.edges = {{Mem::gm, Mem::reg, Pipe::v, 64},      {Mem::reg, Mem::gm, Pipe::v, 32},          {Mem::gm, Mem::scratch, Pipe::v, 32},
-             {Mem::scratch, Mem::gm, Pipe::v, 32},  {Mem::scratch, Mem::reg, Pipe::v, 64},     {Mem::reg, Mem::scratch, Pipe::v, 32},
-             {Mem::gm, Mem::gm, Pipe::v, 16},       {Mem::scratch, Mem::scratch, Pipe::v, 16}, {Mem::reg, Mem::reg, Pipe::v, 64}};
+  t.edges = {{Mem::gm, Mem::reg, Pipe::v, 64},      {Mem::reg, Mem::gm, Pipe::v, 32},
+             {Mem::gm, Mem::scratch, Pipe::v, 32},  {Mem::scratch, Mem::gm, Pipe::v, 32},
+             {Mem::scratch, Mem::reg, Pipe::v, 64}, {Mem::reg, Mem::scratch, Pipe::v, 32},
+             {Mem::gm, Mem::gm, Pipe::v, 16},       {Mem::scratch, Mem::scratch, Pipe::v, 16},
+             {Mem::reg, Mem::reg, Pipe::v, 64}};
   t.map_dst = Mem::reg;
   t.map_src = {Mem::reg, Mem::scratch, Mem::gm};
   t.mma = {{Mem::gm, Mem::scratch}, {Mem::gm, Mem::scratch}, Mem::reg, 8, 1, 16, 32};

@@ -72,12 +72,14 @@ TEST_P(KernelTextFault, IsReportedAtItsPlace) {
 INSTANTIATE_TEST_SUITE_P(
     , KernelTextFault,
     testing::Values(
-        Fault{"graph @g", 1, 1, "expected 'kernel'"}, Fault{"kernel @k target t (in %0: f33[4]) {}", 1, 28, "unknown dtype 'f33'"},
+        Fault{"graph @g", 1, 1, "expected 'kernel'"},
+        Fault{"kernel @k target t (in %0: f33[4]) {}", 1, 28, "unknown dtype 'f33'"},
         Fault{"kernel @k target t (in %1: f32[4]) {}", 1, 24, "expected '%0'"},
         Fault{"kernel @k target t (view %0: f32[4]) {}", 1, 21, "cannot be a view"},
         Fault{"kernel @k target t (in %0: f32[N]) {}", 1, 32, "unknown size or loop variable 'N'"},
         Fault{"kernel @k target t () {\n  tile a: f32[1, 8] @lds\n}", 2, 22, "unknown memory 'lds'"},
-        Fault{"kernel @k target t () {\n  tile a: f32[1, 8] @reg\n  tile a: f32[1, 8] @reg\n}", 3, 8, "'a' is declared twice"},
+        Fault{"kernel @k target t () {\n  tile a: f32[1, 8] @reg\n  tile a: f32[1, 8] @reg\n}", 3, 8,
+              "'a' is declared twice"},
         Fault{"kernel @k target t () {\n  tile for: f32[1, 8] @reg\n}", 2, 8, "'for' is a keyword"},
         Fault{"kernel @k target t () {\n  tile a: f32[1, 8] @reg\n  a = frob(a)\n}", 3, 7, "unknown scalar op 'frob'"},
         Fault{"kernel @k target t () {\n  tile a: f32[1, 8] @reg\n  a += add(a, a)\n}", 3, 8, "only mma"},
@@ -86,8 +88,9 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"kernel @k target t () {\n  for i in 0..4 {\n", 3, 1, "expected '}'"},
         Fault{"kernel @k target t () {\n  tile a: f32[1, 8] @reg\n  a = add(a, 1.2.3)\n}", 3, 17, "expected ')'"},
         Fault{"kernel @k target t () {\n}\n}", 3, 1, "text after the kernel"},
-        Fault{"kernel @k target t (in %0: f32[4]) {\n  view v = %0: f32[2] strides(1) at 0\n  view w = v: f32[2] strides(1) at 0\n}", 3, 12,
-              "a view of the view"}));
+        Fault{"kernel @k target t (in %0: f32[4]) {\n  view v = %0: f32[2] strides(1) at 0\n  view w = v: f32[2] "
+              "strides(1) at 0\n}",
+              3, 12, "a view of the view"}));
 
 TEST(KernelBuilder, WritesTheTextOfAMatmul) {
   Builder b;
@@ -99,14 +102,17 @@ TEST(KernelBuilder, WritesTheTextOfAMatmul) {
     Ref acc = b.tile("acc", DType::f32, 4, 16);
     b.map(acc, S::mov, {0.0});
     b.mma(acc, Builder::at(x, {{p[0] * 4, 4}, {0, 24}}), Builder::at(w, {{0, 24}, {p[1] * 16, 16}}));
-    b.when(Cmp::lt, p[0], Expr::sym(n), [&] { b.map(Builder::part(acc, 0, 1, 0, 16), S::mul, {Builder::part(acc, 0, 1, 0, 16), 2.0}); });
+    b.when(Cmp::lt, p[0], Expr::sym(n), [&] {
+      b.map(Builder::part(acc, 0, 1, 0, 16), S::mul, {Builder::part(acc, 0, 1, 0, 16), 2.0});
+    });
     b.loop("i", 0, 4, 1, LoopKind::unroll, [&](Expr i) {
       b.copy(Builder::at(y, {{p[0] * 4 + i}, {p[1] * 16, 16}}), Builder::part(acc, i, 1, 0, 16));
     });
   });
   (void)v;
   std::string text = print_kernel(b.k);
-  EXPECT_EQ(text, R"(kernel @mm target test (size N in 1..8, in %0: f32[16, 24], in %1: f32[24, 32], out %2: f32[16, 32]) {
+  EXPECT_EQ(text,
+            R"(kernel @mm target test (size N in 1..8, in %0: f32[16, 24], in %1: f32[24, 32], out %2: f32[16, 32]) {
   view v0 = %1: f32[32, 24] strides(1, 32) at 0
   for p1 in 0..4, p2 in 0..2 par {
     tile acc3: f32[4, 16] @reg
@@ -141,8 +147,14 @@ TEST(KernelBuilder, SizesAddedLateDoNotChangeTheText) {
 
 TEST(KernelText, StrippedNamesMakeEqualKernelsEqual) {
   std::string a(texts::kBiasGelu), b = a;
-  for (auto [from, to] : {std::pair{"@bias_gelu", "@other"}, {" M ", " Rows "}, {"[M,", "[Rows,"}, {"..M ", "..Rows "}, {" x", " tmp0"}, {"(x", "(tmp0"}})
-    for (size_t i = 0; (i = b.find(from, i)) != std::string::npos; i += std::string_view(to).size()) b.replace(i, std::string_view(from).size(), to);
+  for (auto [from, to] : {std::pair{"@bias_gelu", "@other"},
+                          {" M ", " Rows "},
+                          {"[M,", "[Rows,"},
+                          {"..M ", "..Rows "},
+                          {" x", " tmp0"},
+                          {"(x", "(tmp0"}})
+    for (size_t i = 0; (i = b.find(from, i)) != std::string::npos; i += std::string_view(to).size())
+      b.replace(i, std::string_view(from).size(), to);
   ASSERT_NE(a, b);
   EXPECT_EQ(print_kernel(strip_names(parse_kernel(a))), print_kernel(strip_names(parse_kernel(b))));
   for (std::string_view text : texts::kAll) {
@@ -159,7 +171,9 @@ double run(const ScalarProgram& p, std::vector<double> in) {
     double v[3] = {0, 0, 0};
     for (size_t i = 0; i < s.args.size(); i++) {
       const ScalarArg& a = s.args[i];
-      v[i] = a.kind == ScalarArg::number ? a.value : a.kind == ScalarArg::step ? steps[static_cast<size_t>(a.index)] : in[static_cast<size_t>(a.index)];
+      v[i] = a.kind == ScalarArg::number ? a.value
+             : a.kind == ScalarArg::step ? steps[static_cast<size_t>(a.index)]
+                                         : in[static_cast<size_t>(a.index)];
     }
     steps.push_back(s.op == S::cast ? round_float(s.out, v[0]) : eval_float(s.op, s.in, v[0], v[1], v[2]));
   }
@@ -215,7 +229,9 @@ TEST(ScalarTable, DerivativesMatchDifferences) {
       double got = run(parse_scalar(text, types, DType::f64), in);
       double up[3] = {x[0], x[1], x[2]}, down[3] = {x[0], x[1], x[2]};
       up[i] += h, down[i] -= h;
-      double want = (eval_float(op, DType::f64, up[0], up[1], up[2]) - eval_float(op, DType::f64, down[0], down[1], down[2])) / (2 * h);
+      double want =
+          (eval_float(op, DType::f64, up[0], up[1], up[2]) - eval_float(op, DType::f64, down[0], down[1], down[2])) /
+          (2 * h);
       EXPECT_NEAR(got, want, 1e-5 * (1 + std::fabs(want))) << r.name << " operand " << i;
     }
     EXPECT_EQ(grad, "") << r.name;
@@ -233,7 +249,7 @@ TEST(ScalarTable, NanRules) {
 }
 
 TEST(ScalarTable, RoundsAndWrapsToTheDtype) {
-  EXPECT_EQ(eval_float(S::add, DType::f16, 2048, 1, 0), 2048);    // half to even
+  EXPECT_EQ(eval_float(S::add, DType::f16, 2048, 1, 0), 2048);  // half to even
   EXPECT_EQ(eval_float(S::add, DType::f16, 65504, 16, 0), std::numeric_limits<double>::infinity());
   EXPECT_EQ(round_float(DType::bf16, 1 + 0x1p-8), 1);
   EXPECT_EQ(round_float(DType::bf16, 1 + 0x1p-8 + 0x1p-40), 1 + 0x1p-7);  // not twice rounded through f32

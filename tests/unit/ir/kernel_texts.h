@@ -4,7 +4,8 @@
 
 namespace gaf::kir::texts {
 
-inline constexpr std::string_view kBiasGelu = R"(kernel @bias_gelu target test (size M in 1..64, in %0: f32[M, 40], in %1: f32[40], out %2: f32[M, 40]) {
+inline constexpr std::string_view kBiasGelu =
+    R"(kernel @bias_gelu target test (size M in 1..64, in %0: f32[M, 40], in %1: f32[40], out %2: f32[M, 40]) {
   for r in 0..M par {
     for c in 0..40 step 32 {
       tile x: f32[1, 32] @reg
@@ -20,7 +21,8 @@ inline constexpr std::string_view kBiasGelu = R"(kernel @bias_gelu target test (
 }
 )";
 
-inline constexpr std::string_view kResidualNormGelu = R"(kernel @residual_norm_gelu target test (size M in 1..64, in %0: f32[M, 64], in %1: f32[M, 64], in %2: f32[64], in %3: f32[64], out %4: f32[M, 64]) {
+inline constexpr std::string_view kResidualNormGelu =
+    R"(kernel @residual_norm_gelu target test (size M in 1..64, in %0: f32[M, 64], in %1: f32[M, 64], in %2: f32[64], in %3: f32[64], out %4: f32[M, 64]) {
   for r in 0..M par {
     tile sum: f32[1, 32] @reg
     tile mean: f32[1, 1] @reg
@@ -60,7 +62,8 @@ inline constexpr std::string_view kResidualNormGelu = R"(kernel @residual_norm_g
 )";
 
 // 6 + 6 + 5 rows, three packed panels of 16 columns, the next panel prefetched.
-inline constexpr std::string_view kMatmulBiasRelu = R"(kernel @matmul_bias_relu target test (in %0: f32[17, 24], in %1: f32[3, 24, 16], in %2: f32[48], out %3: f32[17, 48]) {
+inline constexpr std::string_view kMatmulBiasRelu =
+    R"(kernel @matmul_bias_relu target test (in %0: f32[17, 24], in %1: f32[3, 24, 16], in %2: f32[48], out %3: f32[17, 48]) {
   for p in 0..3 par {
     for i in 0..12 step 6 {
       tile acc: f32[6, 16] @reg
@@ -82,7 +85,8 @@ inline constexpr std::string_view kMatmulBiasRelu = R"(kernel @matmul_bias_relu 
 )";
 
 // Rows of A are a size: whole tiles, then single rows.
-inline constexpr std::string_view kMatmulRows = R"(kernel @matmul_rows target test (size M in 1..32, in %0: f32[M, 8], in %1: f32[8, 16], out %2: f32[M, 16]) {
+inline constexpr std::string_view kMatmulRows =
+    R"(kernel @matmul_rows target test (size M in 1..32, in %0: f32[M, 8], in %1: f32[8, 16], out %2: f32[M, 16]) {
   for p in 0..M/4 par {
     tile acc: f32[4, 16] @reg
     acc = mov(0)
@@ -98,7 +102,8 @@ inline constexpr std::string_view kMatmulRows = R"(kernel @matmul_rows target te
 )";
 
 // 3x3, padding 1, channels last; the padded patch of one output row is copied to scratch, then one body for all pixels.
-inline constexpr std::string_view kConv = R"(kernel @conv target test (size H in 1..16, in %0: f32[H, 7, 4], in %1: f32[3, 12, 16], in %2: f32[16], in %3: f32[H, 7, 16], out %4: f32[H, 7, 16]) {
+inline constexpr std::string_view kConv =
+    R"(kernel @conv target test (size H in 1..16, in %0: f32[H, 7, 4], in %1: f32[3, 12, 16], in %2: f32[16], in %3: f32[H, 7, 16], out %4: f32[H, 7, 16]) {
   for oh in 0..H par {
     tile patch: f32[27, 4] @scratch
     for kh in 0..3 {
@@ -119,7 +124,8 @@ inline constexpr std::string_view kConv = R"(kernel @conv target test (size H in
 )";
 
 // One head a unit, 12 queries, 32 keys in two blocks, head size 16; running maximum and sum.
-inline constexpr std::string_view kAttention = R"(kernel @attention target test (in %0: f32[2, 12, 16], in %1: f32[2, 32, 16], in %2: f32[2, 32, 16], in %3: f32[12, 32], out %4: f32[2, 12, 16]) {
+inline constexpr std::string_view kAttention =
+    R"(kernel @attention target test (in %0: f32[2, 12, 16], in %1: f32[2, 32, 16], in %2: f32[2, 32, 16], in %3: f32[12, 32], out %4: f32[2, 12, 16]) {
   for h in 0..2 par {
     tile kt: f32[16, 32] @scratch
     tile s: f32[12, 16] @scratch
@@ -180,7 +186,8 @@ inline constexpr std::string_view kAttention = R"(kernel @attention target test 
 }
 )";
 
-inline constexpr std::string_view kSoftmaxLoss = R"(kernel @softmax_loss target test (size B in 1..16, in %0: f32[B, 64], in %1: i64[B], out %2: f32[B]) {
+inline constexpr std::string_view kSoftmaxLoss =
+    R"(kernel @softmax_loss target test (size B in 1..16, in %0: f32[B, 64], in %1: i64[B], out %2: f32[B]) {
   for r in 0..B par {
     tile top: f32[1, 32] @reg
     tile m: f32[1, 1] @reg
@@ -209,7 +216,8 @@ inline constexpr std::string_view kSoftmaxLoss = R"(kernel @softmax_loss target 
 )";
 
 // y[i, j] = table[ids[i], j] * scale[j] + a[j, i]; 20 columns as 8 + 8 + 4
-inline constexpr std::string_view kGatherTranspose = R"(kernel @gather_transpose target test (in %0: f32[50, 20], in %1: i32[16], in %2: f32[20], in %3: f32[20, 16], out %4: f32[16, 20]) {
+inline constexpr std::string_view kGatherTranspose =
+    R"(kernel @gather_transpose target test (in %0: f32[50, 20], in %1: i32[16], in %2: f32[20], in %3: f32[20, 16], out %4: f32[16, 20]) {
   view sc = %2: f32[16, 20] strides(0, 1) at 0
   for i in 0..16 step 4 par {
     for j in 0..20 step 8 {
@@ -230,7 +238,8 @@ inline constexpr std::string_view kGatherTranspose = R"(kernel @gather_transpose
 )";
 
 // f16 in memory, f32 inside: a cast map each way.
-inline constexpr std::string_view kHalf = R"(kernel @half target test (in %0: f16[4, 32], in %1: bf16[32], out %2: f16[4, 32]) {
+inline constexpr std::string_view kHalf =
+    R"(kernel @half target test (in %0: f16[4, 32], in %1: bf16[32], out %2: f16[4, 32]) {
   for r in 0..4 par {
     tile x: f32[1, 32] @reg
     tile b: f32[1, 32] @reg
@@ -245,7 +254,8 @@ inline constexpr std::string_view kHalf = R"(kernel @half target test (in %0: f1
 )";
 
 // Two phases: partial sums, then their sum; a number of parts that the thread count does not change.
-inline constexpr std::string_view kSplitSum = R"(kernel @split_sum target test (in %0: i32[4, 32], tmp %1: i32[4], out %2: i32[1]) {
+inline constexpr std::string_view kSplitSum =
+    R"(kernel @split_sum target test (in %0: i32[4, 32], tmp %1: i32[4], out %2: i32[1]) {
   for p in 0..4 par {
     tile s: i32[1, 1] @reg
     s = reduce(add, 1, %0[p, 0:32])
@@ -261,7 +271,8 @@ inline constexpr std::string_view kSplitSum = R"(kernel @split_sum target test (
 )";
 
 // Causal mask from iota, flipped columns through a view, an index gather, an in-place parameter.
-inline constexpr std::string_view kMask = R"(kernel @mask target test (inout %0: f32[8, 16], in %1: f32[16], in %2: i32[8, 16], out %3: f32[8, 16]) {
+inline constexpr std::string_view kMask =
+    R"(kernel @mask target test (inout %0: f32[8, 16], in %1: f32[16], in %2: i32[8, 16], out %3: f32[8, 16]) {
   view rev = %1: f32[16] strides(-1) at 15
   for r in 0..8 par {
     tile col: i32[1, 16] @reg
@@ -284,7 +295,8 @@ inline constexpr std::string_view kMask = R"(kernel @mask target test (inout %0:
 )";
 
 // batch x row as a nest of par axes; integer and boolean arithmetic.
-inline constexpr std::string_view kIntegers = R"(kernel @integers target test (size N in 1..4, in %0: i64[N, 3, 8], in %1: u8[N, 3, 8], out %2: i64[N, 3, 8], out %3: b1[N, 3, 8]) {
+inline constexpr std::string_view kIntegers =
+    R"(kernel @integers target test (size N in 1..4, in %0: i64[N, 3, 8], in %1: u8[N, 3, 8], out %2: i64[N, 3, 8], out %3: b1[N, 3, 8]) {
   for n in 0..N, c in 0..3 par {
     tile a: i64[1, 8] @reg
     tile b: i64[1, 8] @reg
@@ -304,7 +316,8 @@ inline constexpr std::string_view kIntegers = R"(kernel @integers target test (s
 }
 )";
 
-inline constexpr std::string_view kAll[] = {kBiasGelu, kResidualNormGelu, kMatmulBiasRelu, kMatmulRows, kConv, kAttention,
-                                            kSoftmaxLoss, kGatherTranspose, kHalf, kSplitSum, kMask, kIntegers};
+inline constexpr std::string_view kAll[] = {kBiasGelu, kResidualNormGelu, kMatmulBiasRelu, kMatmulRows,
+                                            kConv,     kAttention,        kSoftmaxLoss,    kGatherTranspose,
+                                            kHalf,     kSplitSum,         kMask,           kIntegers};
 
 }  // namespace gaf::kir::texts
