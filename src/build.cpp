@@ -193,13 +193,29 @@ LoadedKernel load_once(const std::string& key, const Artifact& artifact) {
 
 }  // namespace
 
+namespace {
+// A fault of a template costs the user one fusion, not the model; debug builds let it out so that tests see it.
+std::variant<Lowered, Verdict> lower_or_refuse(const Graph& fn, const Target& t) {
+#ifdef NDEBUG
+  try {
+    return lower(fn, t);
+  } catch (const InternalError& e) {
+    log_line(LogLevel::warning, "lowering-fault", "Fallback: " + fn.name + ": " + e.what());
+    return Verdict::no("compile-failed", std::string("lowering failed: ") + e.what());
+  }
+#else
+  return lower(fn, t);
+#endif
+}
+}  // namespace
+
 const std::variant<Lowered, Verdict>& Lowerings::get(const Graph& fn) {
   Graph bare = fn;
   bare.name = "k";
   for (Node& n : bare.nodes) n.name.clear(), n.origins.clear();
   std::string text = print_graph(bare);
   auto it = made_.find(text);
-  if (it == made_.end()) it = made_.emplace(std::move(text), lower(bare, t_)).first;
+  if (it == made_.end()) it = made_.emplace(std::move(text), lower_or_refuse(bare, t_)).first;
   return it->second;
 }
 
