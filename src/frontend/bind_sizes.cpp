@@ -1,5 +1,5 @@
-// Replaces sizes of a graph by the numbers that a user gives for shapes and dims; for graph text (models that come as ONNX are
-// bound while they are read, onnx_inputs.cpp).
+// Replaces sizes of a graph by the numbers that a user gives for shapes and dims; for graph text (models that come as
+// ONNX are bound while they are read, onnx_inputs.cpp).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,12 +29,14 @@ void bind_shape(Bound& bound, const Graph& g, const Node& input, const std::vect
   bool fits = shape.size() == t.dims.size();
   for (size_t i = 0; fits && i < shape.size(); i++) {
     if (shape[i] < 0) continue;
-    if (t.dims[i].op() == ExprOp::sym) fix(bound, g, t.dims[i].sym_id(), shape[i], fmt::format("input '{}'", input.name));
-    else fits = !t.dims[i].is_num() || t.dims[i].is(shape[i]);
+    if (t.dims[i].op() == ExprOp::sym)
+      fix(bound, g, t.dims[i].sym_id(), shape[i], fmt::format("input '{}'", input.name));
+    else
+      fits = !t.dims[i].is_num() || t.dims[i].is(shape[i]);
   }
   if (!fits)
-    throw UserError("GAF3102",
-                    fmt::format("input '{}': expected {}, got [{}]", input.name, print_type(t, g), fmt::join(shape, ",")));
+    throw UserError("GAF3102", fmt::format("input '{}': expected {}, got [{}]", input.name, print_type(t, g),
+                                           fmt::join(shape, ",")));
 }
 
 using Replace = std::function<Expr(int)>;
@@ -68,13 +70,14 @@ Graph bind_sizes(Graph g, const ReadOptions& o) {
   for (const auto& [name, value] : o.dims) {
     auto it = std::find(sizes.begin(), sizes.end(), name);
     if (it == sizes.end())
-      throw UserError("GAF3104", fmt::format("unknown dimension '{}'{}; the model's are: {}", name, did_you_mean(name, sizes),
-                                             fmt::join(sizes, ", ")));
+      throw UserError("GAF3104", fmt::format("unknown dimension '{}'{}; the model's are: {}", name,
+                                             did_you_mean(name, sizes), fmt::join(sizes, ", ")));
     fix(bound, g, static_cast<int>(it - sizes.begin()), value, fmt::format("dimension '{}'", name));
   }
   for (const auto& [name, shape] : o.shapes) {
     auto it = std::find(inputs.begin(), inputs.end(), name);
-    if (it == inputs.end()) throw UserError("GAF3104", fmt::format("unknown input '{}'{}", name, did_you_mean(name, inputs)));
+    if (it == inputs.end())
+      throw UserError("GAF3104", fmt::format("unknown input '{}'{}", name, did_you_mean(name, inputs)));
     bind_shape(bound, g, g.nodes[static_cast<size_t>(it - inputs.begin())], shape);
   }
   if (std::none_of(bound.begin(), bound.end(), [](const auto& b) { return b.has_value(); })) return g;

@@ -1,4 +1,5 @@
-// Saves and loads graph text with the data of its constants; see gaf_text.h. Knows the file's layout; the text is the IR's.
+// Saves and loads graph text with the data of its constants; see gaf_text.h. Knows the file's layout; the text is the
+// IR's.
 #include "frontend/gaf_text.h"
 
 #include <fmt/format.h>
@@ -32,7 +33,6 @@ void collect(const Graph& g, Table& out) {
   }
   for (const Graph& k : g.kernels) collect(k, out);
 }
-
 
 [[noreturn]] void damaged(const std::string& file, size_t at) {
   ErrorInfo e;

@@ -1,4 +1,5 @@
-// Graph text files (.gaf): the text of a graph, and behind it the data of its large constants, so that a saved graph is whole.
+// Graph text files (.gaf): the text of a graph, and behind it the data of its large constants, so that a saved graph is
+// whole.
 //
 //   graph @g(...) ... {
 //   }
@@ -15,8 +16,8 @@
 namespace gaf {
 
 void write_gaf_text(const Graph& g, const std::string& path);  // UserError GAF8001, GAF8002
-// UserError GAF8001; GAF3001 with line and column; GAF3102, GAF3104 for shapes and dims that do not fit. Sizes that the options
-// fix are numbers in the graph.
+// UserError GAF8001; GAF3001 with line and column; GAF3102, GAF3104 for shapes and dims that do not fit. Sizes that the
+// options fix are numbers in the graph.
 Graph read_gaf_text(const std::string& path, const ReadOptions& o = {});
 Graph read_gaf_text(const FileBytes& file, const std::string& name, const ReadOptions& o = {});  // name: for messages
 

@@ -1,5 +1,5 @@
-// Maps files read-only. Files that a model names are opened part by part of their path without following links, so that no
-// model, and no one who swaps a folder for a link meanwhile, makes us read outside the model's folder.
+// Maps files read-only. Files that a model names are opened part by part of their path without following links, so that
+// no model, and no one who swaps a folder for a link meanwhile, makes us read outside the model's folder.
 #include "frontend/mapped_file.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// One protobuf message, field by field, with errors that say at which byte of the file they are. The only place that calls
-// protozero's reader: wire types are checked here, because protozero only asserts them.
+// One protobuf message, field by field, with errors that say at which byte of the file they are. The only place that
+// calls protozero's reader: wire types are checked here, because protozero only asserts them.
 #pragma once
 #include <fmt/format.h>
 

@@ -13,7 +13,10 @@ constexpr size_t kNone = SIZE_MAX;
 }
 
 Grouping::Grouping(std::vector<std::vector<size_t>> reads, std::vector<bool> fixed)
-    : reads_(std::move(reads)), readers_(reads_.size()), fixed_(std::move(fixed)), wanted_(reads_.size()),
+    : reads_(std::move(reads)),
+      readers_(reads_.size()),
+      fixed_(std::move(fixed)),
+      wanted_(reads_.size()),
       piece_(reads_.size(), kNone) {
   for (size_t i = 0; i < reads_.size(); i++)
     for (size_t r : reads_[i]) {
@@ -22,8 +25,8 @@ Grouping::Grouping(std::vector<std::vector<size_t>> reads, std::vector<bool> fix
     }
 }
 
-// Nodes outside of `from` that a walk along `edges` meets, within the numbers low..high. Meeting a node of a piece is meeting
-// all of it.
+// Nodes outside of `from` that a walk along `edges` meets, within the numbers low..high. Meeting a node of a piece is
+// meeting all of it.
 std::vector<size_t> Grouping::reachable(const std::vector<size_t>& from, const std::vector<std::vector<size_t>>& edges,
                                         size_t low, size_t high) const {
   std::vector<bool> seen(high - low + 1);

@@ -13,22 +13,23 @@ namespace gaf::onnx {
 struct Scope {
   gaf::Graph& g;
   std::unordered_map<View, Value> values;
-  std::unordered_map<View, gaf::Tensor> constants;           // not yet nodes: they become one when first read
-  std::unordered_map<View, const Tensor*> initializers;      // the same, not yet loaded
-  std::unordered_map<View, std::string> unusable;            // why reading this name is an error
-  Attrs function_attrs;                                      // in a function body: what its caller gave
-  std::string prefix;                                        // of node names, in a function body
+  std::unordered_map<View, gaf::Tensor> constants;       // not yet nodes: they become one when first read
+  std::unordered_map<View, const Tensor*> initializers;  // the same, not yet loaded
+  std::unordered_map<View, std::string> unusable;        // why reading this name is an error
+  Attrs function_attrs;                                  // in a function body: what its caller gave
+  std::string prefix;                                    // of node names, in a function body
 };
 
 class Importer {
  public:
-  Importer(const Model& m, FileBytes file, std::string folder, const ReadOptions& o, std::vector<std::string>& warnings);
+  Importer(const Model& m, FileBytes file, std::string folder, const ReadOptions& o,
+           std::vector<std::string>& warnings);
   gaf::Graph run();
 
  private:
   void check_versions();
   void index_functions();
-  void bind_graph(const Graph& g, Scope& s);                 // its initializers
+  void bind_graph(const Graph& g, Scope& s);  // its initializers
   void nodes(const std::vector<Node>& list, Scope& s);
   void node(const Node& n, const std::string& name, Scope& s);
   void constant_node(const Node& n, const std::string& name, Scope& s);
@@ -41,7 +42,7 @@ class Importer {
   void outputs(const std::vector<View>& names, Scope& s);
 
   Value resolve(View name, Scope& s, const std::string& node, View op);
-  const gaf::Tensor* constant_value(View name, Scope& s);    // null unless the name is known to be a constant
+  const gaf::Tensor* constant_value(View name, Scope& s);  // null unless the name is known to be a constant
   void define(View name, Value v, Scope& s, const std::string& node, View op);
   std::string op_name(const Node& n) const;
 
@@ -54,8 +55,8 @@ class Importer {
   std::unordered_map<std::string, const Function*> functions_;
   std::vector<Sym> syms_;
   int opset_ = 0;
-  int depth_ = 0;          // of regions and function calls
-  int64_t inlined_ = 0;    // nodes that function bodies brought
+  int depth_ = 0;        // of regions and function calls
+  int64_t inlined_ = 0;  // nodes that function bodies brought
 };
 
 }  // namespace gaf::onnx

@@ -1,5 +1,5 @@
-// Types of a model's inputs; see onnx_inputs.h. A named dim is one size wherever its name stands; a dim that is nameless,
-// negative or named `?` is a size of its own, called `<input>_d<axis>`.
+// Types of a model's inputs; see onnx_inputs.h. A named dim is one size wherever its name stands; a dim that is
+// nameless, negative or named `?` is a size of its own, called `<input>_d<axis>`.
 #include "frontend/onnx_inputs.h"
 
 #include <fmt/format.h>
@@ -22,9 +22,7 @@ std::string word(View s) {
   return out;
 }
 
-bool is_name(View s) {
-  return s.find_first_not_of("?-0123456789 ") != s.npos;
-}
+bool is_name(View s) { return s.find_first_not_of("?-0123456789 ") != s.npos; }
 
 // What a dim is called: the model's name, or the one we make.
 std::string key_of(const ValueInfo& v, size_t axis, const Dimension& d) {
@@ -57,8 +55,8 @@ InputTypes::InputTypes(const std::vector<const ValueInfo*>& inputs, const ReadOp
     auto same = [&](const std::string& k) { return k == name || word(k) == name; };
     auto it = std::find_if(known_.begin(), known_.end(), same);
     if (it == known_.end())
-      throw UserError("GAF3104", fmt::format("unknown dimension '{}'{}; the model's are: {}", name, did_you_mean(name, known_),
-                                             fmt::join(known_, ", ")));
+      throw UserError("GAF3104", fmt::format("unknown dimension '{}'{}; the model's are: {}", name,
+                                             did_you_mean(name, known_), fmt::join(known_, ", ")));
     bind(*it, value, fmt::format("dimension '{}'", name));
   }
   for (const ValueInfo* v : inputs) {  // shapes first: a size that one input fixes is fixed for all
@@ -68,15 +66,17 @@ InputTypes::InputTypes(const std::vector<const ValueInfo*>& inputs, const ReadOp
     for (size_t i = 0; fits && i < shape->size(); i++) {
       const Dimension& d = (*v->shape)[i];
       if ((*shape)[i] < 0) continue;
-      if (is_free(d)) bind(key_of(*v, i, d), (*shape)[i], fmt::format("input '{}'", v->name));
-      else fits = *d.value == (*shape)[i];
+      if (is_free(d))
+        bind(key_of(*v, i, d), (*shape)[i], fmt::format("input '{}'", v->name));
+      else
+        fits = *d.value == (*shape)[i];
     }
     if (fits) continue;
     std::vector<std::string> want;
     for (const Dimension& d : *v->shape)
       want.push_back(!is_free(d) ? fmt::format("{}", *d.value) : is_name(d.param) ? std::string(d.param) : "?");
-    throw UserError("GAF3102", fmt::format("input '{}': expected {} [{}], got [{}]", v->name, data_type_name(v->elem_type),
-                                           fmt::join(want, ","), fmt::join(*shape, ",")));
+    throw UserError("GAF3102", fmt::format("input '{}': expected {} [{}], got [{}]", v->name,
+                                           data_type_name(v->elem_type), fmt::join(want, ","), fmt::join(*shape, ",")));
   }
   for (const ValueInfo* v : inputs) types_.push_back(type(*v, options));
 }
@@ -85,15 +85,18 @@ void InputTypes::bind(const std::string& key, int64_t value, const std::string& 
   if (value < 0) throw UserError("GAF3102", fmt::format("{}: a dimension cannot be {}", why, value));
   auto [it, fresh] = bound_.emplace(key, value);
   if (!fresh && it->second != value)
-    throw UserError("GAF3102", fmt::format("{} makes dimension '{}' {}, but it is {} elsewhere", why, key, value, it->second));
+    throw UserError("GAF3102",
+                    fmt::format("{} makes dimension '{}' {}, but it is {} elsewhere", why, key, value, it->second));
 }
 
 Type InputTypes::type(const ValueInfo& v, const ReadOptions& options) {
   if (!v.is_tensor)
-    throw UserError("GAF4002", fmt::format("input '{}' is no tensor; sequences, maps and optionals are not supported", v.name));
+    throw UserError("GAF4002",
+                    fmt::format("input '{}' is no tensor; sequences, maps and optionals are not supported", v.name));
   auto dtype = dtype_of(v.elem_type);
   if (!dtype)
-    throw UserError("GAF4002", fmt::format("input '{}' is of {}, which is not supported", v.name, data_type_name(v.elem_type)));
+    throw UserError("GAF4002",
+                    fmt::format("input '{}' is of {}, which is not supported", v.name, data_type_name(v.elem_type)));
   Type t;
   t.dtype = *dtype;
   if (v.shape) {

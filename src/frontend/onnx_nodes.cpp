@@ -11,8 +11,8 @@
 namespace gaf::onnx {
 namespace {
 
-constexpr int kMaxDepth = 64;              // of subgraphs and function calls in one another
-constexpr int64_t kMaxInlined = 1 << 20;   // nodes from function bodies; more is a file made to blow up
+constexpr int kMaxDepth = 64;             // of subgraphs and function calls in one another
+constexpr int64_t kMaxInlined = 1 << 20;  // nodes from function bodies; more is a file made to blow up
 
 bool default_domain(View d) { return d.empty() || d == "ai.onnx"; }
 
@@ -40,7 +40,8 @@ void Importer::nodes(const std::vector<Node>& list, Scope& s) {
   for (size_t i : run_order(nodes, names, uses_)) node(list[i], s.prefix + names[i], s);
 }
 
-// `Type` of the default domain and of rows that the op table has for another domain; else `domain::Type`, which errors show.
+// `Type` of the default domain and of rows that the op table has for another domain; else `domain::Type`, which errors
+// show.
 std::string Importer::op_name(const Node& n) const {
   std::string type(n.op_type);
   bool reserved = type.empty() || type == "input" || type == "constant" || type == "call";
@@ -53,7 +54,8 @@ void Importer::node(const Node& n, const std::string& name, Scope& s) {
   auto f = functions_.find(function_key(n, n.overload));
   if (f != functions_.end()) return call(*f->second, n, name, s);
   if (default_domain(n.domain)) {
-    if (!opset_) throw UserError("GAF3006", "the model imports no opset of the default domain").at(name, std::string(n.op_type));
+    if (!opset_)
+      throw UserError("GAF3006", "the model imports no opset of the default domain").at(name, std::string(n.op_type));
     if (n.op_type == "Constant") return constant_node(n, name, s);
     if (n.op_type == "Identity" && n.inputs.size() == 1 && n.outputs.size() == 1 && constant_value(n.inputs[0], s))
       return define(n.outputs[0], resolve(n.inputs[0], s, name, n.op_type), s, name, n.op_type);
@@ -62,7 +64,8 @@ void Importer::node(const Node& n, const std::string& name, Scope& s) {
   out.op = op_name(n);
   out.name = name;
   for (View v : n.inputs) out.args.push_back(v.empty() ? kNoValue : resolve(v, s, name, n.op_type));
-  bool control = std::any_of(n.attributes.begin(), n.attributes.end(), [](const Attribute& a) { return a.g != nullptr; });
+  bool control =
+      std::any_of(n.attributes.begin(), n.attributes.end(), [](const Attribute& a) { return a.g != nullptr; });
   while (!control && !out.args.empty() && out.args.back() == kNoValue) out.args.pop_back();
   out.attrs = attributes(n, name, s);
   if (control) subgraphs(n, out, s);
@@ -83,11 +86,16 @@ void Importer::constant_node(const Node& n, const std::string& name, Scope& s) {
   if (!a.ref_name.empty()) {
     auto it = s.function_attrs.find(std::string(a.ref_name));
     const gaf::Tensor* t = it == s.function_attrs.end() ? nullptr : std::get_if<gaf::Tensor>(&it->second);
-    if (t) value = *t;
-    else if (it == s.function_attrs.end()) throw UserError("GAF3001", fmt::format("attribute '{}' has no value", a.ref_name)).at(name, "Constant");
-    else if (auto* i = std::get_if<int64_t>(&it->second)) value = ints_tensor({*i}, {});
-    else if (auto* d = std::get_if<double>(&it->second)) value = floats_tensor({static_cast<float>(*d)}, {});
-    else if (auto* is = std::get_if<std::vector<int64_t>>(&it->second)) value = ints_tensor(*is, {static_cast<int64_t>(is->size())});
+    if (t)
+      value = *t;
+    else if (it == s.function_attrs.end())
+      throw UserError("GAF3001", fmt::format("attribute '{}' has no value", a.ref_name)).at(name, "Constant");
+    else if (auto* i = std::get_if<int64_t>(&it->second))
+      value = ints_tensor({*i}, {});
+    else if (auto* d = std::get_if<double>(&it->second))
+      value = floats_tensor({static_cast<float>(*d)}, {});
+    else if (auto* is = std::get_if<std::vector<int64_t>>(&it->second))
+      value = ints_tensor(*is, {static_cast<int64_t>(is->size())});
     else if (auto* ds = std::get_if<std::vector<double>>(&it->second))
       value = floats_tensor({ds->begin(), ds->end()}, {static_cast<int64_t>(ds->size())});
   } else if (a.type == AttrType::tensor && dtype_of(a.t->data_type)) {
@@ -112,12 +120,15 @@ void Importer::constant_node(const Node& n, const std::string& name, Scope& s) {
 }
 
 void Importer::call(const Function& f, const Node& n, const std::string& name, Scope& s) {
-  auto fail = [&](std::string message) { return UserError("GAF3001", std::move(message)).at(name, std::string(n.op_type)); };
+  auto fail = [&](std::string message) {
+    return UserError("GAF3001", std::move(message)).at(name, std::string(n.op_type));
+  };
   if (++depth_ > kMaxDepth) throw fail("functions and subgraphs are nested more than 64 deep");
-  if ((inlined_ += static_cast<int64_t>(f.nodes.size())) > kMaxInlined) throw fail("the functions expand to more than a million nodes");
+  if ((inlined_ += static_cast<int64_t>(f.nodes.size())) > kMaxInlined)
+    throw fail("the functions expand to more than a million nodes");
   if (n.inputs.size() > f.inputs.size() || n.outputs.size() > f.outputs.size())
-    throw fail(fmt::format("the function has {} inputs and {} outputs, its call {} and {}", f.inputs.size(), f.outputs.size(),
-                           n.inputs.size(), n.outputs.size()));
+    throw fail(fmt::format("the function has {} inputs and {} outputs, its call {} and {}", f.inputs.size(),
+                           f.outputs.size(), n.inputs.size(), n.outputs.size()));
   bool ours = n.domain == kFusedDomain;  // bodies that we wrote hold the model's own nodes, under their names
   Scope body{s.g, {}, {}, {}, {}, {}, ours ? s.prefix : name + "/"};
   body.function_attrs = attributes(n, name, s);
@@ -194,7 +205,8 @@ void Importer::subgraphs(const Node& n, gaf::Node& out, Scope& s) {
   for (View v : captured) out.args.push_back(resolve(v, s, out.name, n.op_type));
   out.attrs["captures"] = static_cast<int64_t>(captured.size());
   if (++depth_ > kMaxDepth)
-    throw UserError("GAF3001", "functions and subgraphs are nested more than 64 deep").at(out.name, std::string(n.op_type));
+    throw UserError("GAF3001", "functions and subgraphs are nested more than 64 deep")
+        .at(out.name, std::string(n.op_type));
   for (const Attribute* a : graphs) out.regions.push_back(region(*a->g, std::string(a->name), captured, copied, s));
   depth_--;
 }
@@ -219,9 +231,12 @@ std::shared_ptr<const gaf::Graph> Importer::region(const Graph& g, std::string n
     s.values.emplace(v, b.input(std::string(v), outer.g.type(from)));
   }
   for (View v : copied) {
-    if (auto it = outer.unusable.find(v); it != outer.unusable.end()) s.unusable.emplace(v, it->second);
-    else if (const gaf::Tensor* t = constant_value(v, outer)) s.constants.emplace(v, *t);
-    else s.values.emplace(v, kNoValue);
+    if (auto it = outer.unusable.find(v); it != outer.unusable.end())
+      s.unusable.emplace(v, it->second);
+    else if (const gaf::Tensor* t = constant_value(v, outer))
+      s.constants.emplace(v, *t);
+    else
+      s.values.emplace(v, kNoValue);
   }
   nodes(g.nodes, s);
   outputs(g.outputs, s);

@@ -92,12 +92,14 @@ namespace {
 
 }  // namespace
 
-std::vector<size_t> run_order(const std::vector<const Node*>& nodes, const std::vector<std::string>& names, Uses& uses) {
+std::vector<size_t> run_order(const std::vector<const Node*>& nodes, const std::vector<std::string>& names,
+                              Uses& uses) {
   std::unordered_map<View, size_t> maker;
   for (size_t i = 0; i < nodes.size(); i++)
     for (View v : nodes[i]->outputs)
       if (!v.empty() && !maker.emplace(v, i).second)
-        throw UserError("GAF3002", fmt::format("value '{}' is defined twice, by '{}' and '{}'", v, names[maker[v]], names[i]))
+        throw UserError("GAF3002",
+                        fmt::format("value '{}' is defined twice, by '{}' and '{}'", v, names[maker[v]], names[i]))
             .at(names[i], std::string(nodes[i]->op_type));
   std::vector<std::vector<size_t>> reads(nodes.size()), readers(nodes.size());
   std::vector<size_t> waits(nodes.size());

@@ -1,5 +1,5 @@
-// What nodes of an ONNX graph use, in which order they can run, and what they are called. Reader and writer must agree on
-// all three, so both ask here.
+// What nodes of an ONNX graph use, in which order they can run, and what they are called. Reader and writer must agree
+// on all three, so both ask here.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -21,7 +21,8 @@ class Uses {
   std::unordered_map<const Graph*, std::vector<View>> memo_;
 };
 
-// One name a node, unique within the list: the file's own; `<OpType>_<index>` where empty; `_2` ... behind one that is taken.
+// One name a node, unique within the list: the file's own; `<OpType>_<index>` where empty; `_2` ... behind one that is
+// taken.
 std::vector<std::string> node_names(const std::vector<const Node*>& nodes);
 
 // An order in which each node stands behind those it reads; the given order if that is one, else the earliest first.

@@ -14,9 +14,12 @@ constexpr int kMaxDepth = 64;  // subgraphs in subgraphs
 KeyValue read_key_value(View file, View message) {
   KeyValue kv;
   for (Cursor c(file, message); c.next();) {
-    if (c.field() == 1) kv.key = c.view();
-    else if (c.field() == 2) kv.value = c.view();
-    else c.skip();
+    if (c.field() == 1)
+      kv.key = c.view();
+    else if (c.field() == 2)
+      kv.value = c.view();
+    else
+      c.skip();
   }
   return kv;
 }
@@ -41,9 +44,12 @@ Tensor read_tensor(View file, View message) {
 Dimension read_dimension(View file, View message) {
   Dimension d;
   for (Cursor c(file, message); c.next();) {
-    if (c.field() == 1) d.value = c.integer();
-    else if (c.field() == 2) d.param = c.view();
-    else c.skip();
+    if (c.field() == 1)
+      d.value = c.integer();
+    else if (c.field() == 2)
+      d.param = c.view();
+    else
+      c.skip();
   }
   return d;
 }
@@ -55,8 +61,10 @@ void read_tensor_type(View file, View message, ValueInfo& v) {
     } else if (c.field() == 2) {
       v.shape.emplace();
       for (Cursor s(file, c.view()); s.next();) {
-        if (s.field() == 1) v.shape->push_back(read_dimension(file, s.view()));
-        else s.skip();
+        if (s.field() == 1)
+          v.shape->push_back(read_dimension(file, s.view()));
+        else
+          s.skip();
       }
     } else {
       c.skip();
@@ -126,7 +134,8 @@ Attribute read_attribute(View file, View message, int depth) {
   a.type = type_by_content(a, content);
   bool incomplete = (a.type == AttrType::tensor && !a.t) || (a.type == AttrType::graph && !a.g);
   if (incomplete && a.ref_name.empty())
-    throw UserError("GAF3001", fmt::format("attribute '{}' says that it holds a tensor or a graph, and holds none", a.name));
+    throw UserError("GAF3001",
+                    fmt::format("attribute '{}' says that it holds a tensor or a graph, and holds none", a.name));
   return a;
 }
 
@@ -150,8 +159,9 @@ Node read_node(View file, View message, int depth) {
 
 Graph read_graph(View file, View message, int depth) {
   if (depth > kMaxDepth)
-    throw UserError("GAF3001", fmt::format("not an ONNX file that can be read: graphs nested more than {} deep at byte {}",
-                                           kMaxDepth, message.data() - file.data()));
+    throw UserError("GAF3001",
+                    fmt::format("not an ONNX file that can be read: graphs nested more than {} deep at byte {}",
+                                kMaxDepth, message.data() - file.data()));
   Graph g;
   g.raw = message;
   for (Cursor c(file, message); c.next();) {
@@ -163,8 +173,10 @@ Graph read_graph(View file, View message, int depth) {
       case 12: g.outputs.push_back(read_value_info(file, c.view()).name); break;
       case 15:
         for (Cursor s(file, c.view()); s.next();) {
-          if (s.field() == 1) g.sparse_initializers.push_back(read_tensor(file, s.view()).name);
-          else s.skip();
+          if (s.field() == 1)
+            g.sparse_initializers.push_back(read_tensor(file, s.view()).name);
+          else
+            s.skip();
         }
         break;
       default: c.skip();
@@ -177,9 +189,12 @@ void read_opset(View file, View message, std::vector<View>& domains, std::vector
   View domain;
   int64_t version = 0;
   for (Cursor c(file, message); c.next();) {
-    if (c.field() == 1) domain = c.view();
-    else if (c.field() == 2) version = c.integer();
-    else c.skip();
+    if (c.field() == 1)
+      domain = c.view();
+    else if (c.field() == 2)
+      version = c.integer();
+    else
+      c.skip();
   }
   domains.push_back(domain);
   versions.push_back(version);
@@ -245,8 +260,10 @@ std::vector<int64_t> varint_data(const Tensor& t, uint32_t field, int64_t limit)
 std::vector<View> fixed_data(const Tensor& t, uint32_t field) {
   std::vector<View> out;
   for (Cursor c(t.raw, t.raw); c.next();) {
-    if (c.field() == field) out.push_back(c.fixed_bytes(field == 4 ? 4 : 8));
-    else c.skip();
+    if (c.field() == field)
+      out.push_back(c.fixed_bytes(field == 4 ? 4 : 8));
+    else
+      c.skip();
   }
   return out;
 }

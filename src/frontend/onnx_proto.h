@@ -29,8 +29,21 @@ struct Tensor {
 struct Graph;
 
 enum class AttrType : int32_t {
-  undefined = 0, float_ = 1, int_ = 2, string = 3, tensor = 4, graph = 5, floats = 6, ints = 7, strings = 8, tensors = 9,
-  graphs = 10, sparse_tensor = 11, sparse_tensors = 12, type_proto = 13, type_protos = 14,
+  undefined = 0,
+  float_ = 1,
+  int_ = 2,
+  string = 3,
+  tensor = 4,
+  graph = 5,
+  floats = 6,
+  ints = 7,
+  strings = 8,
+  tensors = 9,
+  graphs = 10,
+  sparse_tensor = 11,
+  sparse_tensors = 12,
+  type_proto = 13,
+  type_protos = 14,
 };
 
 struct Attribute {
@@ -61,7 +74,7 @@ struct Dimension {
 
 struct ValueInfo {
   View name;
-  bool is_tensor = false;                      // else a sequence, map, optional, sparse tensor or nothing
+  bool is_tensor = false;  // else a sequence, map, optional, sparse tensor or nothing
   int32_t elem_type = 0;
   std::optional<std::vector<Dimension>> shape;  // absent: not even the rank is declared
 };
@@ -71,9 +84,9 @@ struct Graph {
   View name;
   std::vector<Node> nodes;
   std::vector<Tensor> initializers;
-  std::vector<View> sparse_initializers;       // names
+  std::vector<View> sparse_initializers;  // names
   std::vector<ValueInfo> inputs;
-  std::vector<View> outputs;                   // names: their declared types are not trusted
+  std::vector<View> outputs;  // names: their declared types are not trusted
 };
 
 struct Function {
@@ -82,22 +95,22 @@ struct Function {
   std::vector<View> inputs, outputs, attributes;
   std::vector<Attribute> defaults;
   std::vector<Node> nodes;
-  std::vector<View> domains;                   // of its opset imports,
-  std::vector<int64_t> versions;               // and their versions
+  std::vector<View> domains;      // of its opset imports,
+  std::vector<int64_t> versions;  // and their versions
 };
 
 struct Model {
   View raw;
   int64_t ir_version = 0;
-  std::vector<View> domains;                   // of the opset imports,
-  std::vector<int64_t> versions;               // and their versions
+  std::vector<View> domains;      // of the opset imports,
+  std::vector<int64_t> versions;  // and their versions
   std::optional<Graph> graph;
   std::vector<KeyValue> metadata;
   std::vector<Function> functions;
 };
 
-// UserError GAF3001 with the byte where the file is damaged: lengths beyond the file, wrong wire types, graphs nested more
-// than 64 deep.
+// UserError GAF3001 with the byte where the file is damaged: lengths beyond the file, wrong wire types, graphs nested
+// more than 64 deep.
 Model parse_model(View bytes);
 Tensor parse_tensor(View message);
 Node parse_node(View message);

@@ -1,4 +1,5 @@
-// Reads an ONNX model: versions, inputs, initializers, names, functions. Nodes and their attributes are onnx_nodes.cpp's.
+// Reads an ONNX model: versions, inputs, initializers, names, functions. Nodes and their attributes are
+// onnx_nodes.cpp's.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -23,12 +24,14 @@ std::string function_key(View domain, View name, View overload) {
 
 }  // namespace
 
-Importer::Importer(const Model& m, FileBytes file, std::string folder, const ReadOptions& o, std::vector<std::string>& warnings)
+Importer::Importer(const Model& m, FileBytes file, std::string folder, const ReadOptions& o,
+                   std::vector<std::string>& warnings)
     : m_(m), file_(std::move(file)), outside_(folder, !folder.empty()), options_(o), warnings_(warnings) {}
 
 void Importer::check_versions() {
   if (m_.ir_version < kOldestIr)
-    throw UserError("GAF3001", fmt::format("IR version {} is older than supported (oldest: {})", m_.ir_version, kOldestIr));
+    throw UserError("GAF3001",
+                    fmt::format("IR version {} is older than supported (oldest: {})", m_.ir_version, kOldestIr));
   if (m_.ir_version > kNewestIr)
     warnings_.push_back(fmt::format("IR version {} is newer than known (newest: {})", m_.ir_version, kNewestIr));
   for (size_t i = 0; i < m_.domains.size(); i++) {
@@ -40,9 +43,11 @@ void Importer::check_versions() {
     }
     if (!ours) continue;
     if (m_.versions[i] > kNewestOpset)
-      throw UserError("GAF3006", fmt::format("opset {} is newer than supported (newest: {})", m_.versions[i], kNewestOpset));
+      throw UserError("GAF3006",
+                      fmt::format("opset {} is newer than supported (newest: {})", m_.versions[i], kNewestOpset));
     if (m_.versions[i] < kOldestOpset)
-      throw UserError("GAF3006", fmt::format("opset {} is older than supported (oldest: {})", m_.versions[i], kOldestOpset));
+      throw UserError("GAF3006",
+                      fmt::format("opset {} is older than supported (oldest: {})", m_.versions[i], kOldestOpset));
     opset_ = static_cast<int>(m_.versions[i]);
   }
 }
@@ -103,7 +108,8 @@ void Importer::outputs(const std::vector<View>& names, Scope& s) {
   std::unordered_set<View> seen;
   for (View name : names) {
     if (!seen.insert(name).second) throw UserError("GAF3002", fmt::format("output '{}' is listed twice", name));
-    if (!s.values.contains(name) && !s.constants.contains(name) && !s.initializers.contains(name) && !s.unusable.contains(name))
+    if (!s.values.contains(name) && !s.constants.contains(name) && !s.initializers.contains(name) &&
+        !s.unusable.contains(name))
       throw UserError("GAF3002", fmt::format("output '{}' is defined nowhere", name));
     Value v = resolve(name, s, "", "");
     if (v == kNoValue) throw UserError("GAF3002", fmt::format("output '{}' is an operand that was left out", name));
@@ -152,7 +158,8 @@ void Importer::define(View name, Value v, Scope& s, const std::string& node, Vie
 
 }  // namespace onnx
 
-Graph read_onnx(const FileBytes& file, const std::string& folder, const ReadOptions& o, std::vector<std::string>* warnings) {
+Graph read_onnx(const FileBytes& file, const std::string& folder, const ReadOptions& o,
+                std::vector<std::string>* warnings) {
   std::vector<std::string> unheard;
   onnx::Model m = onnx::parse_model(file.bytes);
   return onnx::Importer(m, file, folder, o, warnings ? *warnings : unheard).run();

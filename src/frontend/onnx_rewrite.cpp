@@ -77,7 +77,8 @@ std::optional<std::string> place_tensors(View message, Message kind, const Place
     View part = c.view();
     std::optional<std::string> fresh = place_tensors(part, *in, place);
     changed = changed || fresh;
-    protozero::pbf_writer(out).add_message(field, fresh ? View(*fresh).data() : part.data(), fresh ? fresh->size() : part.size());
+    protozero::pbf_writer(out).add_message(field, fresh ? View(*fresh).data() : part.data(),
+                                           fresh ? fresh->size() : part.size());
   }
   if (!changed) return std::nullopt;
   return out;

@@ -12,7 +12,8 @@ std::vector<std::string> save_fused_onnx(const std::string& path, const FileByte
                                          std::span<const FusedGroup> groups,
                                          const std::map<std::string, std::string>& metadata) {
   std::string data_path = path + ".data";
-  FusedOnnx fused = write_fused_onnx(original, folder, groups, metadata, std::filesystem::path(data_path).filename().string());
+  FusedOnnx fused =
+      write_fused_onnx(original, folder, groups, metadata, std::filesystem::path(data_path).filename().string());
   if (!fused.data.empty()) {
     std::vector<std::string_view> parts;
     for (const FileBytes& p : fused.data) parts.push_back(p.bytes);

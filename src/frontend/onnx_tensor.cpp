@@ -20,14 +20,30 @@ struct DataTypeRow {
   uint32_t field;  // of TensorProto that holds it when raw_data does not
 };
 constexpr DataTypeRow kDataTypes[] = {
-    {"undefined", std::nullopt, 0}, {"float32", DType::f32, 4},    {"uint8", DType::u8, 5},
-    {"int8", DType::i8, 5},         {"uint16", DType::u16, 5},     {"int16", DType::i16, 5},
-    {"int32", DType::i32, 5},       {"int64", DType::i64, 7},      {"string", std::nullopt, 6},
-    {"bool", DType::b1, 5},         {"float16", DType::f16, 5},    {"float64", DType::f64, 10},
-    {"uint32", DType::u32, 11},     {"uint64", DType::u64, 11},    {"complex64", std::nullopt, 4},
-    {"complex128", std::nullopt, 10}, {"bfloat16", DType::bf16, 5}, {"float8e4m3fn", std::nullopt, 5},
-    {"float8e4m3fnuz", std::nullopt, 5}, {"float8e5m2", std::nullopt, 5}, {"float8e5m2fnuz", std::nullopt, 5},
-    {"uint4", std::nullopt, 5},     {"int4", std::nullopt, 5},     {"float4e2m1", std::nullopt, 5},
+    {"undefined", std::nullopt, 0},
+    {"float32", DType::f32, 4},
+    {"uint8", DType::u8, 5},
+    {"int8", DType::i8, 5},
+    {"uint16", DType::u16, 5},
+    {"int16", DType::i16, 5},
+    {"int32", DType::i32, 5},
+    {"int64", DType::i64, 7},
+    {"string", std::nullopt, 6},
+    {"bool", DType::b1, 5},
+    {"float16", DType::f16, 5},
+    {"float64", DType::f64, 10},
+    {"uint32", DType::u32, 11},
+    {"uint64", DType::u64, 11},
+    {"complex64", std::nullopt, 4},
+    {"complex128", std::nullopt, 10},
+    {"bfloat16", DType::bf16, 5},
+    {"float8e4m3fn", std::nullopt, 5},
+    {"float8e4m3fnuz", std::nullopt, 5},
+    {"float8e5m2", std::nullopt, 5},
+    {"float8e5m2fnuz", std::nullopt, 5},
+    {"uint4", std::nullopt, 5},
+    {"int4", std::nullopt, 5},
+    {"float4e2m1", std::nullopt, 5},
 };
 
 const DataTypeRow* data_type_row(int32_t t) {
@@ -49,7 +65,8 @@ int64_t number_of(const Tensor& t, View key, View text) {
 void set_elements(gaf::Tensor& out, const std::vector<int64_t>& values) {
   int width = bytes(out.dtype);
   char* to = out.mut<char>();
-  for (size_t i = 0; i < values.size(); i++) std::memcpy(to + i * width, &values[i], width);  // little endian: the low bytes
+  for (size_t i = 0; i < values.size(); i++)
+    std::memcpy(to + i * width, &values[i], width);  // little endian: the low bytes
 }
 
 bool bools_are_clean(View data) {
@@ -101,8 +118,10 @@ FileBytes ExternalData::bytes(const Tensor& t, int64_t need) {
     if (kv.key == "length") length = number_of(t, kv.key, kv.value);
   }
   if (!has_folder_)
-    throw UserError("GAF3005", fmt::format("tensor '{}' lies in external data '{}', but the model came without a folder",
-                                           t.name, location), "load the model from its file");
+    throw UserError(
+        "GAF3005",
+        fmt::format("tensor '{}' lies in external data '{}', but the model came without a folder", t.name, location),
+        "load the model from its file");
   auto it = files_.find(location);
   if (it == files_.end()) it = files_.emplace(std::string(location), map_file_below(folder_, location)).first;
   const FileBytes& file = it->second;
@@ -110,15 +129,16 @@ FileBytes ExternalData::bytes(const Tensor& t, int64_t need) {
   if (need < 0) need = length >= 0 ? length : size - std::min(offset, size);
   if (length >= 0 && length != need) throw wrong_size(t, length, need);
   if (offset > size || need > size - offset)
-    throw UserError("GAF3001", fmt::format("tensor '{}' needs bytes {} to {} of external data '{}', which has {}", t.name,
-                                           offset, offset + need, location, size));
+    throw UserError("GAF3001", fmt::format("tensor '{}' needs bytes {} to {} of external data '{}', which has {}",
+                                           t.name, offset, offset + need, location, size));
   return {file.bytes.substr(offset, need), file.owner};
 }
 
 gaf::Tensor load_tensor(const Tensor& t, const FileBytes& file, ExternalData& outside) {
   const DataTypeRow* row = data_type_row(t.data_type);
   if (!row || !row->dtype)
-    throw UserError("GAF4002", fmt::format("tensor '{}' is of {}, which is not supported", t.name, data_type_name(t.data_type)));
+    throw UserError("GAF4002",
+                    fmt::format("tensor '{}' is of {}, which is not supported", t.name, data_type_name(t.data_type)));
   DType dtype = *row->dtype;
   int64_t count = element_count(t), need = count * gaf::bytes(dtype);
   if (t.external) return adopt(dtype, t.dims, outside.bytes(t, need));

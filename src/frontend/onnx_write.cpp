@@ -1,5 +1,5 @@
-// Writes fused ONNX: the original file with groups of its nodes moved into functions; see write_fused_onnx in onnx.h. All that
-// is not moved is copied as it stands, so the file means what it meant. The form is CONTRACT 1.4's.
+// Writes fused ONNX: the original file with groups of its nodes moved into functions; see write_fused_onnx in onnx.h.
+// All that is not moved is copied as it stands, so the file means what it meant. The form is CONTRACT 1.4's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,14 +69,14 @@ class Writer {
 
   const Model& m_;
   ExternalData outside_;
-  Place place_;                                    // null: the model has no data outside
+  Place place_;  // null: the model has no data outside
   Uses uses_;
   std::unordered_map<View, const Function*> apart_;  // functions that we wrote earlier, to be taken apart
-  std::vector<const Node*> nodes_;                 // of the top level, in an order in which they can run
+  std::vector<const Node*> nodes_;                   // of the top level, in an order in which they can run
   std::vector<std::string> names_;
   std::unordered_map<View, std::vector<size_t>> readers_;
-  std::unordered_set<View> outputs_;               // of the graph
-  std::vector<std::string> emitted_;               // nodes of the new top level
+  std::unordered_set<View> outputs_;  // of the graph
+  std::vector<std::string> emitted_;  // nodes of the new top level
   std::vector<std::string> functions_;
 };
 
@@ -103,8 +103,9 @@ void Writer::place_external(const std::string& data_file, int64_t limit) {
     auto zeros = std::make_shared<const std::string>(pad, '\0');
     data.push_back(hold(zeros));
     end += size + pad;
-    return Placed{std::nullopt,
-                  {{"location", data_file}, {"offset", fmt::format("{}", offset)}, {"length", fmt::format("{}", size)}}};
+    return Placed{
+        std::nullopt,
+        {{"location", data_file}, {"offset", fmt::format("{}", offset)}, {"length", fmt::format("{}", size)}}};
   };
 }
 
@@ -155,16 +156,19 @@ std::vector<std::vector<size_t>> Writer::members(std::span<const FusedGroup> gro
         if (std::find(members.begin(), members.end(), it->second) != members.end()) continue;
         members.push_back(it->second);
         if (has_subgraph(*nodes_[it->second]))
-          warnings.push_back(fmt::format("kernel '{}': node '{}' holds a subgraph and stays outside its function", g.name, name));
+          warnings.push_back(
+              fmt::format("kernel '{}': node '{}' holds a subgraph and stays outside its function", g.name, name));
       } else if (auto slash = name.find('/'); slash != name.npos && index.contains(View(name).substr(0, slash))) {
-        warnings.push_back(fmt::format("kernel '{}': node '{}' lies in a function of the model and stays there", g.name, name));
+        warnings.push_back(
+            fmt::format("kernel '{}': node '{}' lies in a function of the model and stays there", g.name, name));
       }
     }
     std::sort(members.begin(), members.end());
     std::vector<std::string>& listed = group_nodes.emplace_back();
     for (size_t i : members) listed.push_back(names_[i]);
     for (const std::string& name : g.nodes)  // nodes of functions of the model
-      if (!index.contains(name) && std::find(listed.begin(), listed.end(), name) == listed.end()) listed.push_back(name);
+      if (!index.contains(name) && std::find(listed.begin(), listed.end(), name) == listed.end())
+        listed.push_back(name);
     out.push_back(std::move(members));
   }
   return out;
@@ -312,9 +316,12 @@ std::string Writer::model(const std::map<std::string, std::string>& metadata) {
       uint32_t key_field = field == 25 ? 10 : 1;
       View key, name;
       for (Cursor k(content, content); k.next();) {
-        if (k.field() == key_field) key = k.view();
-        else if (field == 25 && k.field() == 1) name = k.view();
-        else k.skip();
+        if (k.field() == key_field)
+          key = k.view();
+        else if (field == 25 && k.field() == 1)
+          name = k.view();
+        else
+          k.skip();
       }
       if (field == 8) drop = key == kFusedDomain;
       if (field == 14) drop = key.starts_with("gaf.");
@@ -342,7 +349,8 @@ std::string Writer::model(const std::map<std::string, std::string>& metadata) {
 }  // namespace onnx
 
 FusedOnnx write_fused_onnx(const FileBytes& original, const std::string& folder, std::span<const FusedGroup> groups,
-                           const std::map<std::string, std::string>& metadata, const std::string& data_file, int64_t limit) {
+                           const std::map<std::string, std::string>& metadata, const std::string& data_file,
+                           int64_t limit) {
   onnx::Model m = onnx::parse_model(original.bytes);
   onnx::Writer writer(m, folder);
   writer.place_external(data_file, limit);

@@ -7,11 +7,12 @@
 namespace gaf {
 namespace {
 
-constexpr std::string_view kKinds[] = {"an integer", "a float", "a string", "integers", "floats", "strings", "a tensor", "dims"};
+constexpr std::string_view kKinds[] = {"an integer", "a float", "a string", "integers",
+                                       "floats",     "strings", "a tensor", "dims"};
 
 [[noreturn]] void wrong_kind(const Node& n, const std::string& key, std::string_view wanted, const Attr& got) {
-  UserError e("GAF3101", "attribute '" + key + "' must be " + std::string(wanted) + ", it is " +
-                             std::string(kKinds[got.index()]));
+  UserError e("GAF3101",
+              "attribute '" + key + "' must be " + std::string(wanted) + ", it is " + std::string(kKinds[got.index()]));
   e.at(n.name, n.op);
   throw e;
 }

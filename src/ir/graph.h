@@ -16,14 +16,14 @@
 //         ...
 //       }
 //   }
-// One form, no options; dense numbering of values; types always printed; attributes sorted; floats shortest-exact. `_` is
-// an absent operand. A comment that starts with a quoted string is the node's name (and its origins), all others are
+// One form, no options; dense numbering of values; types always printed; attributes sorted; floats shortest-exact. `_`
+// is an absent operand. A comment that starts with a quoted string is the node's name (and its origins), all others are
 // nothing. Kernels and regions use the graph's sizes. Attributes: 3, 0.5 (float32; 0.1d where only a double is exact),
-// "text", [1,2], [0.5], ["a"], ints[] floats[] strings[] where empty, (batch,4) for dims, f32[2]:[0.5,1.0] for a tensor.
-// Opset (if not 17) and metadata stand before all: `opset 13`, `metadata "key" = "value"`.
-// A constant node of more than 16 elements is written by its content hash. Where the reader has no data for a hash, it makes
-// numbers up from it, always the same ones (graph_parse.cpp), so that a test can hold large weights; the hash is then kept
-// as attribute `hash` and printed again.
+// "text", [1,2], [0.5], ["a"], ints[] floats[] strings[] where empty, (batch,4) for dims, f32[2]:[0.5,1.0] for a
+// tensor. Opset (if not 17) and metadata stand before all: `opset 13`, `metadata "key" = "value"`. A constant node of
+// more than 16 elements is written by its content hash. Where the reader has no data for a hash, it makes numbers up
+// from it, always the same ones (graph_parse.cpp), so that a test can hold large weights; the hash is then kept as
+// attribute `hash` and printed again.
 #pragma once
 #include <functional>
 #include <map>
@@ -58,14 +58,15 @@ using Attrs = std::map<std::string, Attr>;
 struct Graph;
 
 struct Node {
-  std::string op;               // row of the op table ("MatMul"); or "input", "constant", "call"
-  std::vector<Value> args;      // kNoValue where an optional operand is absent
+  std::string op;           // row of the op table ("MatMul"); or "input", "constant", "call"
+  std::vector<Value> args;  // kNoValue where an optional operand is absent
   Attrs attrs;
-  std::vector<Type> types;      // one per result
-  std::string name;             // the model's name for the node (inputs: of the input), rides along in every message
+  std::vector<Type> types;  // one per result
+  std::string name;         // the model's name for the node (inputs: of the input), rides along in every message
   std::vector<std::string> origins;  // model nodes this one stands for, when it is not just `name`
-  int callee = -1;              // call: index into Graph::kernels
-  std::vector<std::shared_ptr<const Graph>> regions;  // If: then, else; Loop, Scan: body. Captured values follow the op's own args
+  int callee = -1;                   // call: index into Graph::kernels
+  std::vector<std::shared_ptr<const Graph>>
+      regions;  // If: then, else; Loop, Scan: body. Captured values follow the op's own args
 };
 
 // A symbolic dim. Range and hint serve pricing and the kernel's size class; the value is bound at run time.
@@ -84,9 +85,9 @@ struct Output {
 struct Graph {
   std::string name;
   std::vector<Sym> syms;
-  std::vector<Node> nodes;      // inputs first (op "input", in order), then the rest
+  std::vector<Node> nodes;  // inputs first (op "input", in order), then the rest
   std::vector<Output> outputs;
-  std::vector<Graph> kernels;   // functions that `call` nodes name: the plan is IR. Their syms are the caller's
+  std::vector<Graph> kernels;  // functions that `call` nodes name: the plan is IR. Their syms are the caller's
   std::map<std::string, std::string> metadata;  // of the model file
   int opset = 17;
 
@@ -133,8 +134,8 @@ Graph parse_graph(std::string_view text, std::string_view file, const ConstantSo
 // What the text calls a constant: attribute `hash` if it was read from text without data, else the content hash.
 uint64_t constant_hash(const Node& constant);
 inline constexpr int64_t kInlineElements = 16;  // constants up to this size print their values
-// Everything that is wrong with a graph, anchored to its node: topological order, arities, result counts, symbols in range,
-// callee exists and agrees. Empty = fine. Op-specific checks are the op table's (ops/check.h).
+// Everything that is wrong with a graph, anchored to its node: topological order, arities, result counts, symbols in
+// range, callee exists and agrees. Empty = fine. Op-specific checks are the op table's (ops/check.h).
 struct Problem {
   uint32_t node;
   std::string text;

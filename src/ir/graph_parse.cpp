@@ -1,5 +1,5 @@
-// Graph text, reading. The form is described in ir/graph.h; graph_print.cpp writes it. Every fault is a UserError GAF3001
-// with file, line and column. Checks text only: whether the graph makes sense is graph_verify.cpp's.
+// Graph text, reading. The form is described in ir/graph.h; graph_print.cpp writes it. Every fault is a UserError
+// GAF3001 with file, line and column. Checks text only: whether the graph makes sense is graph_verify.cpp's.
 #include <unordered_map>
 
 #include "base/error.h"
@@ -10,7 +10,7 @@ namespace gaf {
 namespace graph_text {
 namespace {
 
-constexpr int kMaxDepth = 64;                      // regions in regions, as for models
+constexpr int kMaxDepth = 64;  // regions in regions, as for models
 
 class Parser : ValueParser {
  public:
@@ -33,7 +33,8 @@ class Parser : ValueParser {
     while (s_.accept("kernel")) {
       Graph kernel = graph(nullptr);
       kernel.opset = head.opset;
-      if (!kernel_ids_.emplace(kernel.name, head.kernels.size()).second) s_.fail("kernel @" + kernel.name + " stands twice");
+      if (!kernel_ids_.emplace(kernel.name, head.kernels.size()).second)
+        s_.fail("kernel @" + kernel.name + " stands twice");
       head.kernels.push_back(std::move(kernel));
     }
     if (!s_.accept("graph")) s_.expected("'graph'");
@@ -95,7 +96,8 @@ class Parser : ValueParser {
     s_.expect("(");
     if (depth_ == 1 && s_.peek("size")) sizes();
     scope.g.syms = syms_;
-    if (!s_.peek(")")) do input(scope);
+    if (!s_.peek(")")) do
+        input(scope);
       while (s_.accept(","));
     s_.expect(")");
     s_.expect("->");
@@ -111,7 +113,8 @@ class Parser : ValueParser {
     while (!s_.accept("}")) node(scope, kernels);
     for (size_t i = 0; i < outputs.size(); i++) {
       auto it = scope.values.find(outputs[i].first);
-      if (it == scope.values.end()) s_.fail_at(outputs[i].second, "output %" + std::to_string(outputs[i].first) + " is not defined");
+      if (it == scope.values.end())
+        s_.fail_at(outputs[i].second, "output %" + std::to_string(outputs[i].first) + " is not defined");
       scope.g.outputs[i].value = it->second;
     }
     depth_--;

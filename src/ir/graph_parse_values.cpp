@@ -112,7 +112,8 @@ Attr ValueParser::list() {
     return strings;
   }
   std::vector<std::string_view> words;
-  if (!s_.peek("]")) do words.push_back(s_.number());
+  if (!s_.peek("]")) do
+      words.push_back(s_.number());
     while (s_.accept(","));
   s_.expect("]");
   bool ints = true;
@@ -193,7 +194,8 @@ void ValueParser::element(Tensor& t, int64_t i, std::string_view w) {
   }
 }
 
-Tensor ValueParser::filled(DType dtype, const std::vector<int64_t>& sizes, const std::vector<std::string_view>& elements, size_t at) {
+Tensor ValueParser::filled(DType dtype, const std::vector<int64_t>& sizes,
+                           const std::vector<std::string_view>& elements, size_t at) {
   int64_t n = element_count(sizes, at);
   if (n != static_cast<int64_t>(elements.size()))
     s_.fail_at(at, "the type has " + std::to_string(n) + " elements, the value " + std::to_string(elements.size()));

@@ -7,7 +7,8 @@ namespace gaf::graph_text {
 
 class ValueParser {
  public:
-  ValueParser(std::string_view text, std::string_view file, const ConstantSource& source) : s_(text, file), source_(source) {}
+  ValueParser(std::string_view text, std::string_view file, const ConstantSource& source)
+      : s_(text, file), source_(source) {}
 
  protected:
   // The elements of `value` of a constant, which get their dtype only from the type behind it.
@@ -36,7 +37,8 @@ class ValueParser {
   F real_as(std::string_view w);
   std::vector<std::string_view> raw_elements(size_t* pos);
   void element(Tensor& t, int64_t i, std::string_view w);
-  Tensor filled(DType dtype, const std::vector<int64_t>& sizes, const std::vector<std::string_view>& elements, size_t at);
+  Tensor filled(DType dtype, const std::vector<int64_t>& sizes, const std::vector<std::string_view>& elements,
+                size_t at);
   std::vector<int64_t> numbers(const Dims& dims, size_t at);
   int64_t element_count(const std::vector<int64_t>& sizes, size_t at);
   Tensor data_for(uint64_t hash, DType dtype, const std::vector<int64_t>& sizes, size_t at);

@@ -1,4 +1,5 @@
-// Graph text, writing. The form is described in ir/graph.h; graph_parse.cpp reads it. print(parse(print(g))) == print(g).
+// Graph text, writing. The form is described in ir/graph.h; graph_parse.cpp reads it. print(parse(print(g))) ==
+// print(g).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -87,23 +88,16 @@ std::string tensor_values(const Tensor& t) {
   for (int64_t i = 0; i < t.numel(); i++) {
     if (i) out += ',';
     switch (t.dtype) {
-      case DType::f32:
-        out += element_text(t.as<uint32_t>()[i], t.as<float>()[i], 0x7fc00000u);
-        break;
+      case DType::f32: out += element_text(t.as<uint32_t>()[i], t.as<float>()[i], 0x7fc00000u); break;
       case DType::f16:
         out += element_text<uint16_t>(t.as<uint16_t>()[i], f16_to_f32(t.as<uint16_t>()[i]), 0x7e00);
         break;
       case DType::bf16:
         out += element_text<uint16_t>(t.as<uint16_t>()[i], bf16_to_f32(t.as<uint16_t>()[i]), 0x7fc0);
         break;
-      case DType::f64:
-        out += element_text(t.as<uint64_t>()[i], t.as<double>()[i], 0x7ff8000000000000u);
-        break;
-      case DType::u64:
-        out += fmt::format("{}", t.as<uint64_t>()[i]);
-        break;
-      default:
-        out += fmt::format("{}", t.get_int(i));
+      case DType::f64: out += element_text(t.as<uint64_t>()[i], t.as<double>()[i], 0x7ff8000000000000u); break;
+      case DType::u64: out += fmt::format("{}", t.as<uint64_t>()[i]); break;
+      default: out += fmt::format("{}", t.get_int(i));
     }
   }
   return out + "]";

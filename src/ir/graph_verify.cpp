@@ -62,7 +62,8 @@ class Verifier {
   void type(const Type& t) {
     for (const Dim& d : t.dims) {
       if (d.is_num() && d.num() < 0) problem(fmt::format("a dim is {}", d.num()));
-      if (d.max_sym() >= static_cast<int>(syms_)) problem(fmt::format("a dim uses size {}, the graph has {}", d.max_sym(), syms_));
+      if (d.max_sym() >= static_cast<int>(syms_))
+        problem(fmt::format("a dim uses size {}, the graph has {}", d.max_sym(), syms_));
     }
   }
 
@@ -75,7 +76,8 @@ class Verifier {
   void constant(const Node& n) {
     auto it = n.attrs.find("value");
     const Tensor* t = it == n.attrs.end() ? nullptr : std::get_if<Tensor>(&it->second);
-    if (!t || n.types.size() != 1 || !n.args.empty()) return problem("a constant has one tensor, `value`, and one result");
+    if (!t || n.types.size() != 1 || !n.args.empty())
+      return problem("a constant has one tensor, `value`, and one result");
     bool same = t->dtype == n.types[0].dtype && n.types[0].dims == Dims(t->dims.begin(), t->dims.end());
     if (!same) problem("the type of the constant is not that of its value");
     if (!t->data && t->numel() > 0) problem("the constant has no data");
@@ -85,7 +87,8 @@ class Verifier {
     if (n.callee < 0 || static_cast<size_t>(n.callee) >= g_.kernels.size()) return problem("the call names no kernel");
     const Graph& k = g_.kernels[n.callee];
     if (n.args.size() != k.num_inputs())
-      return problem(fmt::format("kernel @{} takes {} operands, the call has {}", k.name, k.num_inputs(), n.args.size()));
+      return problem(
+          fmt::format("kernel @{} takes {} operands, the call has {}", k.name, k.num_inputs(), n.args.size()));
     if (n.types.size() != k.outputs.size())
       return problem(fmt::format("kernel @{} has {} results, the call {}", k.name, k.outputs.size(), n.types.size()));
     for (size_t i = 0; i < n.args.size(); i++)

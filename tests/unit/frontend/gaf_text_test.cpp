@@ -1,4 +1,6 @@
 // .gaf files: a graph with its weights, saved and loaded, is the same graph; text alone loads too; damage is refused.
+#include "frontend/gaf_text.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -6,14 +8,14 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "frontend/gaf_text.h"
 
 namespace gaf {
 namespace {
 
 class GafText : public testing::Test {
  protected:
-  std::string path_ = (std::filesystem::path(testing::TempDir()) / ("gaf_text_" + std::to_string(::getpid()) + ".gaf")).string();
+  std::string path_ =
+      (std::filesystem::path(testing::TempDir()) / ("gaf_text_" + std::to_string(::getpid()) + ".gaf")).string();
   void TearDown() override { std::filesystem::remove(path_); }
 };
 

@@ -13,7 +13,9 @@ namespace gaf::test {
 
 struct Msg {
   std::string bytes;
-  Msg& str(uint32_t field, std::string_view s) { return protozero::pbf_writer(bytes).add_string(field, s.data(), s.size()), *this; }
+  Msg& str(uint32_t field, std::string_view s) {
+    return protozero::pbf_writer(bytes).add_string(field, s.data(), s.size()), *this;
+  }
   Msg& msg(uint32_t field, const Msg& m) { return str(field, m.bytes); }
   Msg& num(uint32_t field, int64_t v) { return protozero::pbf_writer(bytes).add_int64(field, v), *this; }
   Msg& flt(uint32_t field, float v) { return protozero::pbf_writer(bytes).add_float(field, v), *this; }
@@ -30,7 +32,9 @@ inline Msg attr_f(const std::string& name, float v) { return attr(name, 1, Msg()
 inline Msg attr_s(const std::string& name, const std::string& v) { return attr(name, 3, Msg().str(4, v)); }
 inline Msg attr_t(const std::string& name, const Msg& tensor) { return attr(name, 4, Msg().msg(5, tensor)); }
 inline Msg attr_g(const std::string& name, const Msg& graph) { return attr(name, 5, Msg().msg(6, graph)); }
-inline Msg attr_ref(const std::string& name, const std::string& ref, int type) { return Msg().str(1, name).str(21, ref).num(20, type); }
+inline Msg attr_ref(const std::string& name, const std::string& ref, int type) {
+  return Msg().str(1, name).str(21, ref).num(20, type);
+}
 
 using Names = std::vector<std::string>;
 
@@ -53,16 +57,22 @@ Msg tensor(const std::string& name, int type, const std::vector<int64_t>& dims, 
   t.num(2, type).str(8, name);
   return t.str(9, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
 }
-inline Msg floats(const std::string& name, const std::vector<int64_t>& dims, const std::vector<float>& v) { return tensor(name, 1, dims, v); }
-inline Msg ints(const std::string& name, const std::vector<int64_t>& dims, const std::vector<int64_t>& v) { return tensor(name, 7, dims, v); }
+inline Msg floats(const std::string& name, const std::vector<int64_t>& dims, const std::vector<float>& v) {
+  return tensor(name, 1, dims, v);
+}
+inline Msg ints(const std::string& name, const std::vector<int64_t>& dims, const std::vector<int64_t>& v) {
+  return tensor(name, 7, dims, v);
+}
 
 // dims: numbers, or names where they do not start with a digit or '-'; "" is a dim without anything
 inline Msg value(const std::string& name, const Names& dims, int type = 1) {
   Msg shape;
   for (const auto& d : dims) {
     Msg dim;
-    if (!d.empty() && (std::isdigit(static_cast<unsigned char>(d[0])) || d[0] == '-')) dim.num(1, std::stoll(d));
-    else if (!d.empty()) dim.str(2, d);
+    if (!d.empty() && (std::isdigit(static_cast<unsigned char>(d[0])) || d[0] == '-'))
+      dim.num(1, std::stoll(d));
+    else if (!d.empty())
+      dim.str(2, d);
     shape.msg(1, dim);
   }
   return Msg().str(1, name).msg(2, Msg().msg(1, Msg().num(1, type).msg(2, shape)));

@@ -1,5 +1,5 @@
-// Damaged and malicious ONNX files end in a UserError with a code and, for damage, a byte: never in a crash, a hang or memory
-// without bound. External data never leaves the model's folder.
+// Damaged and malicious ONNX files end in a UserError with a code and, for damage, a byte: never in a crash, a hang or
+// memory without bound. External data never leaves the model's folder.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -83,7 +83,7 @@ TEST(OnnxHostile, ShapesAndDataDisagree) {
   EXPECT_EQ(with(floats("w", {int64_t{1} << 40}, {1, 2})), "GAF3001");
   EXPECT_EQ(with(floats("w", {int64_t{1} << 40, int64_t{1} << 40}, {1, 2})), "GAF3106");
   EXPECT_EQ(with(Msg().num(1, int64_t{1} << 40).num(2, 6).str(8, "w")), "GAF3001");  // typed data, none there
-  EXPECT_EQ(with(Msg().num(1, 2).num(2, 17).str(8, "w").str(9, "ab")), "GAF4002");    // float8
+  EXPECT_EQ(with(Msg().num(1, 2).num(2, 17).str(8, "w").str(9, "ab")), "GAF4002");   // float8
   EXPECT_EQ(with(Msg().num(1, 2).num(2, 77).str(8, "w").str(9, "ab")), "GAF4002");
 }
 
@@ -94,8 +94,10 @@ TEST(OnnxHostile, NestingHasALimit) {
       inner = {{node("If", {"c"}, {"r"}, "if", {attr_g("then_branch", inner.build())})}, {}, {value("r", {})}, {}};
     GraphParts parts{inner.nodes, {value("x", {"2"}), value("c", {}, 9)}, {value("r", {})}, {}};
     std::string model = ModelParts{parts.build()}.build();
-    if (depth < 64) EXPECT_NO_THROW(read(model));
-    else EXPECT_THAT(refused(model).message, HasSubstr("nested more than 64"));
+    if (depth < 64)
+      EXPECT_NO_THROW(read(model));
+    else
+      EXPECT_THAT(refused(model).message, HasSubstr("nested more than 64"));
   }
 }
 

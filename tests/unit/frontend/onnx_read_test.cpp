@@ -85,10 +85,11 @@ TEST(OnnxRead, EveryFormOfConstant) {
                     node("Constant", {}, {"d"}, "cd", {attr("value_floats", 6, Msg().flt(7, 1).flt(7, 2))}),
                     node("Constant", {}, {"e"}, "ce", {attr_t("value", ints("", {1}, {9}))}),
                     node("Constant", {}, {"s"}, "cs", {attr_s("value_string", "unused")}),
-                    node("Constant", {}, {"p"}, "cp", {sparse}),
-                    node("Identity", {"d"}, {"d2"}, "alias"),
+                    node("Constant", {}, {"p"}, "cp", {sparse}), node("Identity", {"d"}, {"d2"}, "alias"),
                     node("Foo", {"a", "b", "c", "d2", "e"}, {"y"})},
-                   {}, {value("y", {})}, {}};
+                   {},
+                   {value("y", {})},
+                   {}};
   Graph g = read(parts);
   EXPECT_THAT(ops(g), ElementsAre("constant", "constant", "constant", "constant", "constant", "Foo"));
   const Node& foo = g.nodes[5];
@@ -102,7 +103,9 @@ TEST(OnnxRead, EveryFormOfConstant) {
 TEST(OnnxRead, UnsupportedConstantsFailOnlyWhenUsed) {
   std::string what;
   GraphParts parts{{node("Constant", {}, {"s"}, "cs", {attr_s("value_string", "x")}), node("Relu", {"s"}, {"y"}, "r")},
-                   {}, {value("y", {})}, {}};
+                   {},
+                   {value("y", {})},
+                   {}};
   EXPECT_EQ(code_of(parts, {}, &what), "GAF4002");
   EXPECT_THAT(what, HasSubstr("'r' (Relu)"));
 }
@@ -118,10 +121,12 @@ TEST(OnnxRead, TypedDataFields) {
     for (int64_t x : v) protozero::add_varint_to_buffer(&s, static_cast<uint64_t>(x));
     return s;
   };
-  GraphParts parts{{node("Foo", {"f", "h", "b", "i", "u", "d"}, {"y"})}, {}, {value("y", {})},
-                   {typed("f", 1, Msg().flt(4, 0.5f).flt(4, -2)), typed("h", 10, Msg().str(5, packed({0x3c00, 0xc000}))),
-                    typed("b", 9, Msg().num(5, 1).num(5, 0)), typed("i", 3, Msg().str(5, packed({-1, 7}))),
-                    typed("u", 13, Msg().str(11, packed({1, -1}))),
+  GraphParts parts{{node("Foo", {"f", "h", "b", "i", "u", "d"}, {"y"})},
+                   {},
+                   {value("y", {})},
+                   {typed("f", 1, Msg().flt(4, 0.5f).flt(4, -2)),
+                    typed("h", 10, Msg().str(5, packed({0x3c00, 0xc000}))), typed("b", 9, Msg().num(5, 1).num(5, 0)),
+                    typed("i", 3, Msg().str(5, packed({-1, 7}))), typed("u", 13, Msg().str(11, packed({1, -1}))),
                     typed("d", 11, Msg().str(10, std::string("\0\0\0\0\0\0\xf0\x3f\0\0\0\0\0\0\0\x40", 16)))}};
   Graph g = read(parts);
   const auto& args = g.nodes.back().args;
@@ -137,7 +142,9 @@ TEST(OnnxRead, TypedDataFields) {
 
 TEST(OnnxRead, OptionalOperandsAndResults) {
   GraphParts parts{{node("Clip", {"x", "", "hi"}, {"c"}), node("Foo", {"c", "", ""}, {"p", "", "q", ""})},
-                   {value("x", {"2"}), value("hi", {})}, {value("q", {})}, {}};
+                   {value("x", {"2"}), value("hi", {})},
+                   {value("q", {})},
+                   {}};
   Graph g = read(parts);
   EXPECT_THAT(g.nodes[2].args, ElementsAre(Value{0, 0}, kNoValue, Value{1, 0}));
   EXPECT_EQ(g.nodes[3].args.size(), 1u);
@@ -147,25 +154,30 @@ TEST(OnnxRead, OptionalOperandsAndResults) {
 
 TEST(OnnxRead, AttributesGetPlainTypes) {
   GraphParts parts{{node("Foo", {"x"}, {"y"}, "",
-                         {attr_i("i", -1), attr_f("f", 0.1f), attr_s("s", "abc"), attr("is", 7, Msg().num(8, 1).num(8, 2)),
-                          attr("fs", 6, Msg().flt(7, 0.5f)), attr("ss", 8, Msg().str(9, "u").str(9, "v")),
-                          attr_t("t", floats("", {2}, {1, 2}))})},
-                   {value("x", {"2"})}, {value("y", {})}, {}};
+                         {attr_i("i", -1), attr_f("f", 0.1f), attr_s("s", "abc"),
+                          attr("is", 7, Msg().num(8, 1).num(8, 2)), attr("fs", 6, Msg().flt(7, 0.5f)),
+                          attr("ss", 8, Msg().str(9, "u").str(9, "v")), attr_t("t", floats("", {2}, {1, 2}))})},
+                   {value("x", {"2"})},
+                   {value("y", {})},
+                   {}};
   Graph g = read(parts);
-  EXPECT_THAT(print_graph(g), HasSubstr("Foo(%0) {f=0.1, fs=[0.5], i=-1, is=[1,2], s=\"abc\", ss=[\"u\",\"v\"], t=f32[2]:[1.0,2.0]}"));
+  EXPECT_THAT(print_graph(g),
+              HasSubstr("Foo(%0) {f=0.1, fs=[0.5], i=-1, is=[1,2], s=\"abc\", ss=[\"u\",\"v\"], t=f32[2]:[1.0,2.0]}"));
 }
 
 TEST(OnnxRead, SizesByNameAndWithoutName) {
   GraphParts parts{{node("Foo", {"a", "b.0"}, {"y"})},
                    {value("a", {"batch size", "", "-1", "4"}), value("b.0", {"batch size", "?", "batch_size"})},
-                   {value("y", {})}, {}};
+                   {value("y", {})},
+                   {}};
   Graph g = read(parts);
   EXPECT_EQ(print_type(g.nodes[0].types[0], g), "f32[batch_size,a_d1,a_d2,4]");
   EXPECT_EQ(print_type(g.nodes[1].types[0], g), "f32[batch_size,b_0_d1,batch_size_2]");
 }
 
 TEST(OnnxRead, ShapesAndDimsGiven) {
-  GraphParts parts{{node("Foo", {"a", "b"}, {"y"})}, {value("a", {"n", ""}), value("b", {"n", "4"})}, {value("y", {})}, {}};
+  GraphParts parts{
+      {node("Foo", {"a", "b"}, {"y"})}, {value("a", {"n", ""}), value("b", {"n", "4"})}, {value("y", {})}, {}};
   auto types = [&](const ReadOptions& o) {
     Graph g = read(parts, o);
     return print_type(g.nodes[0].types[0], g) + print_type(g.nodes[1].types[0], g);
@@ -183,7 +195,9 @@ TEST(OnnxRead, ShapesAndDimsGiven) {
 
 TEST(OnnxRead, UnsortedNodesAreSortedCyclesAreNamed) {
   GraphParts parts{{node("Neg", {"b"}, {"c"}, "n3"), node("Relu", {"x"}, {"a"}, "n1"), node("Abs", {"a"}, {"b"}, "n2")},
-                   {value("x", {"2"})}, {value("c", {})}, {}};
+                   {value("x", {"2"})},
+                   {value("c", {})},
+                   {}};
   EXPECT_THAT(ops(read(parts)), ElementsAre("input", "Relu", "Abs", "Neg"));
   parts.nodes[1] = node("Add", {"x", "b"}, {"a"}, "n1");
   std::string what;
@@ -215,7 +229,9 @@ TEST(OnnxRead, NamesThatAreMissingTwiceOrNowhere) {
 TEST(OnnxRead, NodeNamesAreUnique) {
   GraphParts parts{{node("Relu", {"x"}, {"a"}, "r"), node("Relu", {"a"}, {"b"}, "r"), node("Relu", {"b"}, {"c"}),
                     node("Relu", {"c"}, {"d"}, "Relu_2")},
-                   {value("x", {"2"})}, {value("d", {})}, {}};
+                   {value("x", {"2"})},
+                   {value("d", {})},
+                   {}};
   Graph g = read(parts);
   EXPECT_EQ(g.nodes[1].name, "r");
   EXPECT_EQ(g.nodes[2].name, "r_2");
@@ -245,16 +261,22 @@ TEST(OnnxRead, VersionsAndDomains) {
 
 TEST(OnnxRead, ForeignDomainsStayVisible) {
   GraphParts parts{{node("Foo", {"x"}, {"a"}, "", {}, "my.ops"), node("call", {"a"}, {"y"})},
-                   {value("x", {"2"})}, {value("y", {})}, {}};
+                   {value("x", {"2"})},
+                   {value("y", {})},
+                   {}};
   EXPECT_THAT(ops(read(parts)), ElementsAre("input", "my.ops::Foo", "ai.onnx::call"));
 }
 
 TEST(OnnxRead, BranchesCaptureValuesAndCopyConstants) {
   GraphParts then_branch{{node("Add", {"t", "w"}, {"r"}, "add")}, {}, {value("r", {})}, {}};
-  GraphParts else_branch{{node("Mul", {"x", "local"}, {"r"}, "mul")}, {}, {value("r", {})}, {floats("local", {1}, {2})}};
+  GraphParts else_branch{
+      {node("Mul", {"x", "local"}, {"r"}, "mul")}, {}, {value("r", {})}, {floats("local", {1}, {2})}};
   GraphParts parts{{node("Exp", {"x"}, {"t"}, "exp"),
-                    node("If", {"c"}, {"y"}, "if", {attr_g("else_branch", else_branch.build()), attr_g("then_branch", then_branch.build())})},
-                   {value("x", {"1"}), value("c", {}, 9)}, {value("y", {})}, {floats("w", {1}, {3})}};
+                    node("If", {"c"}, {"y"}, "if",
+                         {attr_g("else_branch", else_branch.build()), attr_g("then_branch", then_branch.build())})},
+                   {value("x", {"1"}), value("c", {}, 9)},
+                   {value("y", {})},
+                   {floats("w", {1}, {3})}};
   Graph g = read(parts);
   EXPECT_EQ(print_graph(g), R"(graph @g(%0 "x": f32[1], %1 "c": b1[]) -> (%3 "y") {
   %2 = Exp(%0) : f32[]  # "exp"
@@ -274,9 +296,13 @@ TEST(OnnxRead, BranchesCaptureValuesAndCopyConstants) {
 
 TEST(OnnxRead, LoopPassesItsOperandsAndCaptures) {
   GraphParts body{{node("Add", {"v", "x"}, {"v2"}, "add"), node("Identity", {"go"}, {"go2"}, "id")},
-                  {value("i", {}, 7), value("go", {}, 9), value("v", {})}, {value("go2", {}), value("v2", {})}, {}};
+                  {value("i", {}, 7), value("go", {}, 9), value("v", {})},
+                  {value("go2", {}), value("v2", {})},
+                  {}};
   GraphParts parts{{node("Loop", {"n", "", "x"}, {"y"}, "loop", {attr_g("body", body.build())})},
-                   {value("n", {}, 7), value("x", {"4"})}, {value("y", {})}, {}};
+                   {value("n", {}, 7), value("x", {"4"})},
+                   {value("y", {})},
+                   {}};
   Graph g = read(parts);
   const Node& loop = g.nodes.back();
   EXPECT_THAT(loop.args, ElementsAre(Value{0, 0}, kNoValue, Value{1, 0}, Value{1, 0}));
@@ -291,7 +317,8 @@ TEST(OnnxRead, FunctionsAreInlined) {
   f.msg(7, node("Mul", {"a", "k"}, {"m"}, "mul"));
   f.msg(7, node("Clip", {"m", "opt"}, {"out"}, "clip"));
   f.msg(9, opset(17)).str(10, "my.ops").msg(11, attr_f("alpha", 2));
-  GraphParts parts{{node("Scale", {"x"}, {"y"}, "s1", {attr_f("by", 0.5f)}, "my.ops")}, {value("x", {"2"})}, {value("y", {})}, {}};
+  GraphParts parts{
+      {node("Scale", {"x"}, {"y"}, "s1", {attr_f("by", 0.5f)}, "my.ops")}, {value("x", {"2"})}, {value("y", {})}, {}};
   ModelParts m{parts.build()};
   m.opsets.push_back(opset(1, "my.ops"));
   m.functions = {f};

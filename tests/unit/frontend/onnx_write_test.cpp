@@ -1,4 +1,5 @@
-// Fused files: groups become functions, everything else stays, reading back gives the same graph, writing again the same bytes.
+// Fused files: groups become functions, everything else stays, reading back gives the same graph, writing again the
+// same bytes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -57,7 +58,8 @@ TEST(OnnxWrite, GroupBecomesAFunction) {
 
 TEST(OnnxWrite, ReadsBackAndWritesAgain) {
   std::string model = ModelParts{chain().build()}.build();
-  std::vector<FusedGroup> groups = {{"k0", {"Add_1", "mm", "Add_1"}, "epilogue", 2.5}, {"k1", {"relu", "neg"}, "chain", 1}};
+  std::vector<FusedGroup> groups = {{"k0", {"Add_1", "mm", "Add_1"}, "epilogue", 2.5},
+                                    {"k1", {"relu", "neg"}, "chain", 1}};
   FusedOnnx f = fuse(model, groups);
   Graph before = read(model), after = read(f.bytes);
   EXPECT_EQ(names(after), names(before));
@@ -77,8 +79,11 @@ TEST(OnnxWrite, ReadsBackAndWritesAgain) {
 
 TEST(OnnxWrite, FoldedNodesBetweenComeIntoTheFunction) {
   // Shape of the first node feeds the last: folding removed it from the plan, the file still has it
-  GraphParts g{{node("Relu", {"x"}, {"a"}, "relu"), node("Shape", {"a"}, {"sh"}, "shape"), node("Reshape", {"a", "sh"}, {"y"}, "reshape")},
-               {value("x", {"n", "2"})}, {value("y", {})}, {}};
+  GraphParts g{{node("Relu", {"x"}, {"a"}, "relu"), node("Shape", {"a"}, {"sh"}, "shape"),
+                node("Reshape", {"a", "sh"}, {"y"}, "reshape")},
+               {value("x", {"n", "2"})},
+               {value("y", {})},
+               {}};
   FusedOnnx f = fuse(ModelParts{g.build()}.build(), {{"k0", {"relu", "reshape"}, "", 0}});
   onnx::Model m = onnx::parse_model(f.bytes);
   EXPECT_THAT(f.warnings, IsEmpty());
@@ -87,8 +92,11 @@ TEST(OnnxWrite, FoldedNodesBetweenComeIntoTheFunction) {
 }
 
 TEST(OnnxWrite, CyclesAreSplit) {
-  GraphParts g{{node("Relu", {"x"}, {"a"}, "n0"), node("Exp", {"a"}, {"b"}, "n1"), node("Add", {"a", "b"}, {"y"}, "n2")},
-               {value("x", {"2"})}, {value("y", {})}, {}};
+  GraphParts g{
+      {node("Relu", {"x"}, {"a"}, "n0"), node("Exp", {"a"}, {"b"}, "n1"), node("Add", {"a", "b"}, {"y"}, "n2")},
+      {value("x", {"2"})},
+      {value("y", {})},
+      {}};
   std::vector<FusedGroup> groups = {{"other", {"n1"}, "", 0}, {"k0", {"n0", "n2"}, "", 0}};
   FusedOnnx f = fuse(ModelParts{g.build()}.build(), groups);
   ASSERT_EQ(f.warnings.size(), 1u);
@@ -103,7 +111,9 @@ TEST(OnnxWrite, GroupsThatCrossEachOtherMakeNoCycle) {
   // a1 -> b1, b2 -> a2: each group alone is fine, both together would wait for each other
   GraphParts g{{node("Relu", {"x"}, {"a1"}, "a1"), node("Relu", {"z"}, {"b2"}, "b2"), node("Exp", {"a1"}, {"b1"}, "b1"),
                 node("Exp", {"b2"}, {"a2"}, "a2")},
-               {value("x", {"2"}), value("z", {"2"})}, {value("a2", {}), value("b1", {})}, {}};
+               {value("x", {"2"}), value("z", {"2"})},
+               {value("a2", {}), value("b1", {})},
+               {}};
   FusedOnnx f = fuse(ModelParts{g.build()}.build(), {{"a", {"a1", "a2"}, "", 0}, {"b", {"b1", "b2"}, "", 0}});
   EXPECT_EQ(f.warnings.size(), 1u);
   EXPECT_EQ(names(read(f.bytes)), names(read(g)));
@@ -111,9 +121,12 @@ TEST(OnnxWrite, GroupsThatCrossEachOtherMakeNoCycle) {
 
 TEST(OnnxWrite, ControlFlowStaysOutside) {
   GraphParts branch{{node("Neg", {"a"}, {"r"}, "neg")}, {}, {value("r", {})}, {}};
-  GraphParts g{{node("Relu", {"x"}, {"a"}, "relu"), node("Exp", {"a"}, {"b"}, "exp"),
-                node("If", {"c"}, {"y"}, "if", {attr_g("then_branch", branch.build()), attr_g("else_branch", branch.build())})},
-               {value("x", {"2"}), value("c", {}, 9)}, {value("y", {}), value("b", {})}, {}};
+  GraphParts g{
+      {node("Relu", {"x"}, {"a"}, "relu"), node("Exp", {"a"}, {"b"}, "exp"),
+       node("If", {"c"}, {"y"}, "if", {attr_g("then_branch", branch.build()), attr_g("else_branch", branch.build())})},
+      {value("x", {"2"}), value("c", {}, 9)},
+      {value("y", {}), value("b", {})},
+      {}};
   FusedOnnx f = fuse(ModelParts{g.build()}.build(), {{"k", {"relu", "exp", "if"}, "", 0}});
   EXPECT_THAT(f.warnings, ElementsAre(HasSubstr("'if' holds a subgraph")));
   onnx::Model m = onnx::parse_model(f.bytes);
@@ -121,7 +134,8 @@ TEST(OnnxWrite, ControlFlowStaysOutside) {
 }
 
 TEST(OnnxWrite, NamesThatAreTaken) {
-  GraphParts g{{node("Relu", {"x"}, {"a"}, "k0"), node("Exp", {"a"}, {"y"}, "exp")}, {value("x", {"2"})}, {value("y", {})}, {}};
+  GraphParts g{
+      {node("Relu", {"x"}, {"a"}, "k0"), node("Exp", {"a"}, {"y"}, "exp")}, {value("x", {"2"})}, {value("y", {})}, {}};
   FusedOnnx f = fuse(ModelParts{g.build()}.build(), {{"k0", {"k0"}, "", 0}, {"k0", {"exp"}, "", 0}});
   onnx::Model m = onnx::parse_model(f.bytes);
   EXPECT_EQ(m.functions.at(0).name, "k0");
@@ -136,7 +150,8 @@ TEST(OnnxWrite, ExternalDataMovesAlong) {
   float w[] = {1, 2, 3, 4};
   std::ofstream(root / "w.bin").write(reinterpret_cast<char*>(w), sizeof w);
   GraphParts g = chain();
-  g.initializers[0] = Msg().num(1, 2).num(1, 2).num(2, 1).str(8, "w").num(14, 1).msg(13, Msg().str(1, "location").str(2, "w.bin"));
+  g.initializers[0] =
+      Msg().num(1, 2).num(1, 2).num(2, 1).str(8, "w").num(14, 1).msg(13, Msg().str(1, "location").str(2, "w.bin"));
   std::string model = ModelParts{g.build()}.build();
   std::vector<FusedGroup> groups = {{"k0", {"mm", "Add_1"}, "", 0}};
   FusedOnnx inside = write_fused_onnx(bytes(model), root.string(), groups, {});

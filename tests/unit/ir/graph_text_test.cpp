@@ -87,9 +87,8 @@ TEST(GraphText, LargeConstantsComeFromTheSource) {
   b.g.name = "c";
   b.constant(t);
   std::string text = print_graph(b.g);
-  Graph back = parse_graph(text, "", [&](uint64_t hash, DType, const std::vector<int64_t>&) {
-    return hash == t.hash() ? t : Tensor{};
-  });
+  Graph back = parse_graph(
+      text, "", [&](uint64_t hash, DType, const std::vector<int64_t>&) { return hash == t.hash() ? t : Tensor{}; });
   EXPECT_TRUE(constant(back, {0, 0})->equal(t));
   EXPECT_EQ(back.nodes[0].attrs.count("hash"), 0u);
   EXPECT_EQ(print_graph(back), text);

@@ -1,4 +1,5 @@
-// The graph verifier finds each kind of fault, names its node, and accepts what is sound; attribute access refuses kinds.
+// The graph verifier finds each kind of fault, names its node, and accepts what is sound; attribute access refuses
+// kinds.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
