@@ -54,6 +54,7 @@ Model load_model(const std::string& path, const LoadOptions& o) {
   if (path == "-") return load_model_bytes(std::string{std::istreambuf_iterator<char>(std::cin), {}}, o);
   m.name = std::filesystem::path(path).filename().string();
   m.folder = std::filesystem::path(path).parent_path().string();
+  if (m.folder.empty()) m.folder = ".";  // "" would mean that there is no folder, and no external data
   m.path = path;
   ReadOptions options{o.shapes, o.dims, {}};
   Graph g = path.ends_with(".gaf") ? read_gaf_text(path, options) : read_onnx(path, options, &m.warnings);

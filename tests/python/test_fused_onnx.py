@@ -124,6 +124,8 @@ def test_external_data_comes_along(tmp_path):
     onnx.save(epilogue(), tmp_path / "in" / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
     assert (tmp_path / "in" / "w.bin").exists()
     fuse(tmp_path, tmp_path / "in" / "m.onnx", tmp_path / "out" / "f.onnx")
+    fuse(tmp_path / "in", "m.onnx", "here.onnx")  # a path without a folder
+    assert (tmp_path / "in" / "here.onnx").read_bytes() == (tmp_path / "out" / "f.onnx").read_bytes()
     want = run(tmp_path / "in" / "m.onnx")
     (tmp_path / "in" / "w.bin").unlink()
     onnx.checker.check_model(str(tmp_path / "out" / "f.onnx"), full_check=True)
