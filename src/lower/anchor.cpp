@@ -159,6 +159,22 @@ bool long_expression(const Lowering& l, uint32_t anchor) {
   return false;
 }
 
+// Does some value or operand have to outlive the statement that uses it first? Then whole tiles of temporaries would stand
+// beside the accumulators.
+bool needs_temporaries(const Lowering& l, uint32_t anchor) {
+  if (l.fn().outputs.size() > 1) return true;
+  for (uint32_t i : space_of(l, anchor)) {
+    const Node& n = l.fn().nodes[i];
+    if (i != anchor && n.op != "input" && n.op != "constant" && l.readers({i, 0}) > 1) return true;
+    if (i == anchor || !is_kind(n, OpKind::pointwise)) continue;
+    std::vector<int> used(n.args.size(), 0);
+    for (const kir::ScalarStep& s : scalar_program(l.fn(), n).steps)
+      for (const kir::ScalarArg& a : s.args)
+        if (a.kind == kir::ScalarArg::operand && ++used[static_cast<size_t>(a.index)] > 1) return true;
+  }
+  return l.readers({anchor, 0}) > 1;
+}
+
 void store_all(Lowering& l, uint32_t anchor, const Space& space, const kir::Ref& acc, std::vector<kir::Slice> at,
                int64_t rows, int64_t cols) {
   TileBody body(l, std::move(at), rows, cols, &space);
@@ -175,7 +191,20 @@ void emit_space(Lowering& l, uint32_t anchor, const Space& space, const kir::Ref
   int64_t r = row.n->is_num() ? row.n->num() : rows, c = at.back().n->is_num() ? at.back().n->num() : cols;
   kir::Ref values = r == rows && c == cols ? acc : kir::Builder::part(acc, 0, r, 0, c);
   rows = r, cols = c;
-  if (!long_expression(l, anchor) || rows == 1) return store_all(l, anchor, space, values, at, rows, cols);
+  if (!long_expression(l, anchor) || rows == 1) {
+    // A few rows at a time: temporaries then take a quarter of the registers at most.
+    int64_t vectors = std::max<int64_t>(1, (cols + l.target().lanes - 1) / l.target().lanes);
+    int64_t step = std::max<int64_t>(1, l.target().max_regs / 4 / vectors);
+    if (rows <= step || !needs_temporaries(l, anchor)) return store_all(l, anchor, space, values, at, rows, cols);
+    for (int64_t i = 0; i < rows; i += step) {
+      int64_t n = std::min(step, rows - i);
+      std::vector<kir::Slice> here = at;
+      Expr valid = row.n->is_num() ? Expr(n) : max(0, min(Expr(n), *row.n - Expr(i)));
+      here[here.size() - 2] = {row.at + Expr(i * row.step), valid, row.step};
+      store_all(l, anchor, space, kir::Builder::part(acc, i, n, 0, cols), here, n, cols);
+    }
+    return;
+  }
   kir::Ref kept = l.b.tile("y", kir::type_of(l.b.k, acc), rows, cols, Mem::scratch);
   l.b.copy(kept, values);
   // Several rows a step keep as many independent chains in flight as a row kernel has (`row_lanes`).

@@ -68,7 +68,11 @@ Verdict Growth::legal(int a, int b) {
 Verdict Growth::worth(int a, int b, double slack) {
   std::vector<uint32_t> u = groups.united(a, b);
   const auto& p = price(u);
-  if (const Verdict* no = std::get_if<Verdict>(&p)) return *no;
+  if (const Verdict* no = std::get_if<Verdict>(&p)) {
+    Verdict v = *no;  // functions are priced without names, so that equal ones are priced once
+    for (size_t at; (at = v.text.find(" ''")) != std::string::npos;) v.text.erase(at, 3);
+    return v;
+  }
   const Price& fused = std::get<Price>(p);
   if (fused.reg > config_.resource_budget)
     return Verdict::no("resource-registers", fmt::format("{:.0f} % of the vector registers, budget {:.0f} %", 100 * fused.reg, 100 * config_.resource_budget), {{"reg", fused.reg}, {"budget", config_.resource_budget}});
