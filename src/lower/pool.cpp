@@ -18,7 +18,8 @@ Expr divisor(const Window3& w, bool count_padding, const std::array<Expr, 3>& at
       continue;
     }
     Expr all = w.kernel[d], end = w.in[d] + w.after[d];
-    bool beyond = !w.in[d].is_num() || !w.out[d].is_num() || w.reach(d, w.out[d].num()) - w.before[d] > w.in[d].num() + w.after[d];
+    Expr spare = w.out[d].is_num() ? end + w.before[d] - Expr(w.reach(d, w.out[d].num())) : Expr(-1);
+    bool beyond = !spare.is_num() || spare.num() < 0;
     n *= beyond ? min(all, ceildiv(end - w.first(d, at[d]), w.dilation[d])) : all;
   }
   return n;

@@ -6,14 +6,14 @@
 namespace gaf {
 
 bool Window3::padded(size_t d) const {
-  if (before[d] > 0) return true;
-  if (!in[d].is_num() || !out[d].is_num()) return after[d] > 0;
+  if (!before[d].is(0)) return true;
+  if (!in[d].is_num() || !out[d].is_num()) return !after[d].is(0);
   return reach(d, out[d].num()) > in[d].num();
 }
 
 bool Window3::pointwise() const {
   for (size_t d = 0; d < 3; d++)
-    if (kernel[d] != 1 || stride[d] != 1 || before[d] || after[d]) return false;
+    if (kernel[d] != 1 || stride[d] != 1 || !before[d].is(0) || !after[d].is(0)) return false;
   return true;
 }
 
@@ -36,9 +36,8 @@ std::optional<Window3> window3_of(const Graph& g, const Node& n) {
   const Window own = window_of(n, in, kernel, attr_int(n, "ceil_mode", 0) != 0);
   for (size_t i = 0; i < w.dims; i++) {
     size_t d = 3 - w.dims + i;
-    if (!own.pads[i].is_num() || !own.pads[i + w.dims].is_num()) return std::nullopt;
     w.kernel[d] = own.kernel[i], w.stride[d] = own.strides[i], w.dilation[d] = own.dilations[i];
-    w.before[d] = own.pads[i].num(), w.after[d] = own.pads[i + w.dims].num();
+    w.before[d] = own.pads[i], w.after[d] = own.pads[i + w.dims];
     w.in[d] = in[i], w.out[d] = out[i];
   }
   return w;

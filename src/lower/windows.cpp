@@ -42,13 +42,13 @@ class Slider {
   const Access& x_;
   const WindowOps& ops_;
   int64_t step_ = 1, wide_ = 1;       // channels of a run of pixels, of a single pixel
-  int64_t run_ = 1, inner_ = 0;       // pixels of a tile; first column whose taps are all inside
-  Expr runs_ = 0, done_ = 0;          // tiles of inner pixels in an output row (may be negative: none), pixels in them
+  int64_t run_ = 1;                   // pixels of a tile; first column whose taps are all inside
+  Expr inner_ = 0, runs_ = 0, done_ = 0;          // tiles of inner pixels in an output row (may be negative: none), pixels in them
 
   // Runs of as many pixels as registers hold next to the weights of a tap and a loaded value.
   void choose_run() {
     int64_t vecs = std::max<int64_t>(1, step_ / t_.lanes), most = std::max<int64_t>(1, (t_.max_regs - vecs - 3) / vecs);
-    inner_ = (w_.before[2] + w_.stride[2] - 1) / w_.stride[2];
+    inner_ = ceildiv(w_.before[2], w_.stride[2]);
     Expr end = w_.out[2];
     if (w_.padded(2))
       end = min(end, floordiv(w_.in[2] - 1 + w_.before[2] - (w_.kernel[2] - 1) * w_.dilation[2], w_.stride[2]) + 1);
