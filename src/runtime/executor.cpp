@@ -69,6 +69,16 @@ Tensor view(const PlanBuffer& b, const std::vector<int64_t>& dims, void* address
   return {b.dtype, dims, std::shared_ptr<const void>(std::shared_ptr<const void>(), address)};  // owns nothing
 }
 
+// "3.1 GiB"
+std::string byte_text(int64_t n) {
+  auto v = static_cast<double>(n);
+  for (const char* unit : {"B", "KiB", "MiB"}) {
+    if (v < 1024) return fmt::format("{:.{}f} {}", v, *unit == 'B' ? 0 : 1, unit);
+    v /= 1024;
+  }
+  return fmt::format("{:.1f} GiB", v);
+}
+
 bool overlap(const void* a, int64_t a_bytes, const void* b, int64_t b_bytes) {
   const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
   return x < y + static_cast<uintptr_t>(b_bytes) && y < x + static_cast<uintptr_t>(a_bytes);
@@ -170,9 +180,7 @@ void Executor::State::check_memory(const Context& c, int64_t more) const {
   int64_t need = constant_bytes + scratch_stride * threads + more;
   for (int64_t a : c.arena_size) need += a;
   if (need > plan.memory_limit)
-    throw UserError("GAF6003", fmt::format("needs {:.2f} GiB, limit {:.2f} GiB", static_cast<double>(need) / 0x1p30,
-                                           static_cast<double>(plan.memory_limit) / 0x1p30),
-                    "raise the limit, or use smaller shapes");
+    throw UserError("GAF6003", fmt::format("needs {}, limit {}", byte_text(need), byte_text(plan.memory_limit)), "raise the limit, or use smaller shapes");
 }
 
 void Executor::State::check_given(size_t output, const Tensor& t, const std::vector<int64_t>& dims) const {

@@ -233,7 +233,7 @@ TEST(Binding, MemoryLimit) {
   Executor e(std::move(p), 1);
   EXPECT_EQ(refusal(e, {floats({1000})}), "");
   EXPECT_THAT(refusal(e, {floats({100000})}), HasSubstr("GAF6003"));
-  EXPECT_THAT(refusal(e, {floats({100000})}), HasSubstr("GAF6003"));  // also the second time
+  EXPECT_THAT(refusal(e, {floats({100000})}), HasSubstr("GAF6003: needs 1.1 MiB, limit 1.0 MiB"));  // also the second time
   EXPECT_EQ(refusal(e, {floats({1000})}), "");
 }
 
