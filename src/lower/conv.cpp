@@ -60,7 +60,7 @@ class Convolution {
   RegTile tile_;
   int64_t panels_ = 1;                // of a group
   int64_t chunk_ = 1;                 // panels of one unit of work
-  bool patch_ = true;
+  bool patch_ = true, overlap_ = false;
   int64_t rows_ = 1, cols_ = 1;       // output rows and columns of a unit
   bool stream_weights_ = false;       // they do not stay in L2
   int packed_ = -1;                   // [groups * panels, taps, channels, NR]
@@ -75,13 +75,18 @@ class Convolution {
     tile_ = pick_pixels(t_, width, out_);
     panels_ = (out_ + tile_.cols - 1) / tile_.cols;
     packed_ = pack();
-    bool ragged = !w_.out[2].is_num() || w_.out[2].num() % tile_.rows != 0;
-    patch_ = ragged || w_.padded(0) || w_.padded(1) || w_.padded(2) || !unit_inner(x_);
+    // A width that the tile does not divide: the last tile of a row starts early and computes some pixels a second time, so
+    // that every tile is whole. Widths below one tile, or free, are cut by masks instead.
+    bool divides = w_.out[2].is_num() && w_.out[2].num() % tile_.rows == 0;
+    overlap_ = w_.out[2].is_num() && !divides && w_.out[2].num() > tile_.rows;
+    patch_ = (!divides && !overlap_) || w_.padded(0) || w_.padded(1) || w_.padded(2) || !unit_inner(x_);
     cols_ = w_.out[2].is_num() ? (width + tile_.rows - 1) / tile_.rows * tile_.rows : kTilesOfUnknownWidth * tile_.rows;
     // The patch takes at most a quarter of L2 and half of the scratch, next to the weights of a panel.
     int64_t budget = std::min(t_.l2_bytes / 4, t_.memory(Mem::scratch)->bytes / 2);
     auto bytes = [&](int64_t rows, int64_t cols) { return w_.kernel[0] * w_.reach(1, rows) * w_.reach(2, cols) * in_ * 4; };
     while (patch_ && bytes(1, cols_) > budget && cols_ > tile_.rows) cols_ -= tile_.rows;
+    overlap_ = overlap_ && cols_ >= width;  // within one unit of work
+    if (!divides && !overlap_) patch_ = true;
     int64_t most = height;
     while (most > 1 && (patch_ ? bytes(most, cols_) : w_.reach(1, most) * w_.reach(2, cols_) * in_ * 4) > budget) most--;
     double images = 1;
@@ -168,7 +173,7 @@ class Convolution {
   // One register tile: pixels of output row u.h + h, from column u.w + w * rows of the tile on.
   void pixels(const Unit& u, const Expr& p, const Expr& h, const Expr& w) {
     kir::Builder& b = l_.b;
-    Expr col = w * tile_.rows, panel = u.group * panels_ + p;
+    Expr col = overlap_ ? min(w * tile_.rows, w_.out[2] - tile_.rows) : w * tile_.rows, panel = u.group * panels_ + p;
     int64_t height = w_.reach(1, rows_), width = w_.reach(2, cols_);
     Ref acc = b.tile("acc", DType::f32, tile_.rows, tile_.cols);
     b.map(acc, kir::S::mov, {0.0});
@@ -191,7 +196,7 @@ class Convolution {
       });
     });
     Expr rows = tile_.rows, cols = tile_.cols;
-    if (!w_.out[2].is_num() || w_.out[2].num() % tile_.rows) rows = min(Expr(tile_.rows), u.cols - col);
+    if (!overlap_ && (!w_.out[2].is_num() || w_.out[2].num() % tile_.rows)) rows = min(Expr(tile_.rows), u.cols - col);
     if (out_ % tile_.cols) cols = min(Expr(tile_.cols), Expr(out_) - p * tile_.cols);
     std::vector<Slice> at{one(u.n), one(u.d), one(u.h + h), span_of(u.w + col, rows), span_of(u.group * out_ + p * tile_.cols, cols)};
     emit_space(l_, anchor_, space_, acc, at, tile_.rows, tile_.cols);
