@@ -32,11 +32,11 @@ void infer_if(InferContext& c) {
   const auto& cond = c.value(0);
   const bool decided = cond && cond->size() == 1 && (*cond)[0].is_num();
   for (size_t i = 0; i < yes.outputs.size(); i++) {
-    const Type &a = output_type(yes, i), &b = output_type(no, i);
     if (decided) {
-      c.types.push_back((*cond)[0].is(0) ? b : a);
+      c.types.push_back(output_type((*cond)[0].is(0) ? no : yes, i));
       continue;
     }
+    const Type &a = output_type(yes, i), &b = output_type(no, i);
     if (a.dtype != b.dtype) c.fail("GAF3101", fmt::format("output {} of the branches differs in type", i));
     if (a.dims.size() != b.dims.size())
       c.fail("GAF3101", fmt::format("output {} has rank {} in one branch, {} in the other", i, a.dims.size(), b.dims.size()));

@@ -99,17 +99,16 @@ void eval_dynamic(EvalContext& c) {
 
 // ---- products: by the float ops on shifted integers, which are exact in double ----
 
-Tensor shifted(const EvalContext& c, size_t i, size_t zero_at, bool rows) {
+enum class Along : uint8_t { rows, columns, first };  // which dim a list of zero points belongs to
+
+Tensor shifted(const EvalContext& c, size_t i, size_t zero_at, Along along) {
   const Tensor& x = arg(c, i);
   std::vector<double> v = elements<double>(x);
   if (has(c, zero_at)) {
     const auto zero = elements<double>(arg(c, zero_at));
-    const int64_t cols = x.dims.back();
-    for (size_t k = 0; k < v.size(); k++) {
-      const auto at = static_cast<int64_t>(k);
-      const auto n = static_cast<int64_t>(zero.size());
-      v[k] -= zero[static_cast<size_t>(n == 1 ? 0 : rows ? at / cols % n : at % n)];
-    }
+    const auto n = static_cast<int64_t>(zero.size());
+    const int64_t block = along == Along::rows ? x.dims.back() : along == Along::first ? x.numel() / x.dims[0] : 1;
+    for (size_t k = 0; k < v.size(); k++) v[k] -= zero[static_cast<size_t>(static_cast<int64_t>(k) / block % n)];
   }
   return tensor_of(DType::f64, x.dims, v);
 }
@@ -142,13 +141,13 @@ void infer_like(InferContext& c, const char* op, std::vector<size_t> operands, D
 
 void infer_matmul_integer(InferContext& c) { infer_like(c, "MatMul", {0, 1}, DType::i32); }
 void eval_matmul_integer(EvalContext& c) {
-  const Tensor a = shifted(c, 0, 2, true), b = shifted(c, 1, 3, false);
+  const Tensor a = shifted(c, 0, 2, Along::rows), b = shifted(c, 1, 3, Along::columns);
   const Tensor y = product_of(c, "MatMul", {&a, &b});
   c.results = {tensor_of(DType::i32, y.dims, elements<double>(y))};
 }
 void infer_conv_integer(InferContext& c) { infer_like(c, "Conv", {0, 1}, DType::i32); }
 void eval_conv_integer(EvalContext& c) {
-  const Tensor x = shifted(c, 0, 2, true), w = shifted(c, 1, 3, true);
+  const Tensor x = shifted(c, 0, 2, Along::rows), w = shifted(c, 1, 3, Along::first);
   const Tensor y = product_of(c, "Conv", {&x, &w});
   c.results = {tensor_of(DType::i32, y.dims, elements<double>(y))};
 }
@@ -167,18 +166,13 @@ Tensor requantized(const EvalContext& c, const Tensor& y, size_t channel_axis) {
 }
 void infer_qlinear_matmul(InferContext& c) { infer_like(c, "MatMul", {0, 3}, c.arg(7).dtype); }
 void eval_qlinear_matmul(EvalContext& c) {
-  const Tensor a = shifted(c, 0, 2, true), b = shifted(c, 3, 5, false);
+  const Tensor a = shifted(c, 0, 2, Along::rows), b = shifted(c, 3, 5, Along::columns);
   const Tensor y = product_of(c, "MatMul", {&a, &b});
   c.results = {requantized(c, y, y.dims.empty() ? 0 : y.dims.size() - 1)};
 }
 void infer_qlinear_conv(InferContext& c) { infer_like(c, "Conv", {0, 3}, c.arg(7).dtype); }
 void eval_qlinear_conv(EvalContext& c) {
-  const Tensor x = shifted(c, 0, 2, true);
-  Tensor w = reshaped(arg(c, 3), {arg(c, 3).dims[0], arg(c, 3).numel() / arg(c, 3).dims[0]});
-  std::vector<double> v = elements<double>(w);
-  const auto zero = has(c, 5) ? elements<double>(arg(c, 5)) : std::vector<double>{0};
-  for (size_t i = 0; i < v.size(); i++) v[i] -= zero[zero.size() == 1 ? 0 : i / static_cast<size_t>(w.dims[1])];
-  const Tensor weights = tensor_of(DType::f64, arg(c, 3).dims, v);
+  const Tensor x = shifted(c, 0, 2, Along::rows), weights = shifted(c, 3, 5, Along::first);
   const Tensor bias = has(c, 8) ? tensor_of(DType::f64, arg(c, 8).dims, elements<double>(arg(c, 8))) : Tensor{};
   const Tensor y = product_of(c, "Conv", has(c, 8) ? std::vector<const Tensor*>{&x, &weights, &bias} : std::vector<const Tensor*>{&x, &weights});
   c.results = {requantized(c, y, 1)};

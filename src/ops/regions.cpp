@@ -55,7 +55,10 @@ void type_formals(const Node& n, Graph& g, std::span<const Type> args, size_t fo
 
 void infer_regions(Node& n, std::span<const Type> args, std::span<const std::optional<std::vector<Expr>>> known, std::vector<Sym>& syms) {
   const size_t own = args.size() - captures(n);
+  const auto& condition = known.empty() ? std::nullopt : known[0];
   for (auto& region : n.regions) {
+    // the branch of an If that cannot be taken may be nonsense for these shapes
+    if (n.op == "If" && condition && condition->size() == 1 && (*condition)[0].is_num() && (&region == &n.regions[0]) == (*condition)[0].is(0)) continue;
     Graph g = *region;
     const size_t inputs = g.num_inputs();
     if (inputs < captures(n)) throw UserError("GAF3101", "a region has too few inputs").at(n.name, n.op);
