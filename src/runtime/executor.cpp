@@ -297,8 +297,8 @@ void Executor::State::set_aside_overlapping(Context& c, std::span<const Tensor> 
     bool shared = false;
     for (const Tensor& x : inputs) shared |= overlap(out[i].data.get(), out[i].size_bytes(), x.data.get(), x.size_bytes());
     for (size_t j = 0; j < i; j++)
-      for (const Tensor& o : {out[j], c.given[j]})
-        shared |= o.data && overlap(out[i].data.get(), out[i].size_bytes(), o.data.get(), o.size_bytes());
+      for (const Tensor* o : {&out[j], &c.given[j]})
+        shared |= o->data && overlap(out[i].data.get(), out[i].size_bytes(), o->data.get(), o->size_bytes());
     if (shared) {
       c.given[i] = out[i];
       out[i].data = nullptr;
