@@ -1,0 +1,151 @@
+// A part of a model as one kernel: the rewrites of the pipeline, then everything that is left in one function for `lower`.
+// Where only changes of layout at the border stand in the way of that, the parts become phases of one kernel.
+#include <algorithm>
+#include <cmath>
+
+#include "api/internal.h"
+#include "build.h"
+#include "ops/canonical.h"
+#include "ops/op.h"
+#include "plan/groups.h"
+#include "steps.h"
+
+namespace gaf {
+namespace {
+
+std::vector<int64_t> hinted_sizes(const kir::Kernel& k, const Graph& g) {
+  std::vector<int64_t> sizes;
+  for (const int id : kir::size_symbols(k)) {
+    const std::string& name = k.syms[static_cast<size_t>(id)].name;
+    const auto sym = std::find_if(g.syms.begin(), g.syms.end(), [&](const Sym& s) { return s.name == name; });
+    sizes.push_back(sym != g.syms.end() && sym->hint > 0 ? sym->hint : 128);
+  }
+  return sizes;
+}
+
+bool only_views(const Graph& fn) {
+  return std::all_of(fn.nodes.begin(), fn.nodes.end(), [](const Node& n) { return n.op == "input" || n.op == "constant" || is_kind(n, OpKind::view); });
+}
+
+class Analyser {
+ public:
+  Analyser(Analysis& a, int workers) : a_(a), workers_(workers), lowerings_(a.target) {}
+
+  Verdict run() {
+    RewriteLog log;
+    const Graph as_given = infer(canonicalise(infer(a_.source))).graph;
+    const Graph g = run_steps(as_given, 2, log);
+    const Groups groups(g, FusionConfig{});
+    std::vector<uint32_t> nodes;
+    for (uint32_t i = 0; i < g.nodes.size(); i++) {
+      if (groups.role(i) == Role::leaf) continue;
+      if (groups.role(i) == Role::host) return Verdict::no("not-fusable-op", groups.refusal(i));
+      nodes.push_back(i);
+    }
+    for (size_t o = 0; o < g.outputs.size(); o++) {
+      const Value v = g.outputs[o].value;
+      if (groups.role(v.node) == Role::leaf) return Verdict::no("graph-output", "'" + g.outputs[o].name + "' is an input or a constant: there is nothing to compute");
+      for (size_t p = 0; p < o; p++)
+        if (g.outputs[p].value == v) return Verdict::no("graph-output", "'" + g.outputs[p].name + "' and '" + g.outputs[o].name + "' are the same value");
+    }
+    std::vector<uint32_t> given;  // a name that tells what the caller asked for, not what became of it
+    for (uint32_t i = 0; i < as_given.nodes.size(); i++)
+      if (as_given.nodes[i].op != "input" && !as_given.nodes[i].args.empty()) given.push_back(i);
+    a_.kernel_name = kernel_label(as_given, given);
+    price_apart(groups, nodes);
+    Verdict no = whole(g, groups, nodes);
+    if (!no && !in_phases(g)) return no;
+    a_.kernel.name = a_.kernel_name;
+    const kir::Work w = kir::analyse(a_.kernel, a_.target, hinted_sizes(a_.kernel, g), workers_);
+    a_.predicted_us = w.us, a_.regs = w.regs_added;
+    for (const Mem m : {Mem::scratch, Mem::ub})
+      if (const auto it = w.peak.find(m); it != w.peak.end()) a_.ub_bytes += it->second;
+    return Verdict::yes();
+  }
+
+ private:
+  Analysis& a_;
+  int workers_;
+  Lowerings lowerings_;
+
+  void price_apart(const Groups& groups, const std::vector<uint32_t>& nodes) {
+    for (const uint32_t n : nodes) {
+      if (alias_view(groups.g.nodes[n])) continue;
+      const auto price = lowerings_.price(groups.function({n}, "k"), workers_);
+      a_.unfused_us += std::holds_alternative<Price>(price) ? std::get<Price>(price).us : NAN;
+    }
+  }
+
+  Verdict whole(const Graph& g, const Groups& groups, const std::vector<uint32_t>& nodes) {
+    Graph fn = groups.function(nodes, a_.kernel_name);
+    // The part's own order of outputs.
+    const std::vector<Value> inputs = groups.inputs(nodes), made = groups.outputs(nodes);
+    std::vector<Output> ordered;
+    for (const Output& o : g.outputs) ordered.push_back(fn.outputs[static_cast<size_t>(std::find(made.begin(), made.end(), o.value) - made.begin())]);
+    fn.outputs = std::move(ordered);
+    const auto& made_kernel = lowerings_.get(fn);
+    if (const Verdict* no = std::get_if<Verdict>(&made_kernel)) return *no;
+    const Lowered& l = std::get<Lowered>(made_kernel);
+    a_.kernel = l.kernel;
+    for (const KernelArg& arg : l.args) {
+      if (arg.kind == KernelArg::input) take(g, inputs[arg.index], arg.pack);
+      else if (arg.kind == KernelArg::output) a_.args.push_back({.output = static_cast<int>(arg.index)});
+    }
+    return Verdict::yes();
+  }
+
+  bool in_phases(const Graph& g) {
+    FusionConfig config;
+    config.strategy = Strategy::aggressive;
+    const Plan plan = plan_kernels(g, a_.target, config, {[&](const Graph& fn) { return lowerings_.price(fn, workers_); }});
+    std::vector<const Lowered*> calls;
+    int computing = 0;
+    for (const Node& n : plan.graph.nodes) {
+      if (n.op != "call") continue;
+      const Graph& fn = plan.graph.kernels[static_cast<size_t>(n.callee)];
+      computing += !only_views(fn);
+      const auto& made = lowerings_.get(fn);
+      if (!std::holds_alternative<Lowered>(made)) return false;
+      calls.push_back(&std::get<Lowered>(made));
+    }
+    if (computing != 1) return false;
+    std::optional<Chained> chained = chain_kernels(plan.graph, calls);
+    if (!chained) return false;
+    a_.kernel = std::move(chained->kernel);
+    a_.args.clear();
+    int last = -1;  // `launch` takes outputs in the part's own order
+    for (const Chained::Param& p : chained->params) {
+      if (p.temp) continue;
+      int output = -1;
+      for (size_t o = 0; o < plan.graph.outputs.size(); o++)
+        if (plan.graph.outputs[o].value == p.value) output = static_cast<int>(o);
+      if (output >= 0 && output != last + 1) return false;
+      if (output >= 0) a_.args.push_back({.output = last = output});
+      else take(plan.graph, p.value, p.pack);
+    }
+    for (const kir::KernelProblem& p : kir::verify_kernel(a_.kernel, a_.target))
+      GAF_CHECK(p.warning) << "phases of " << a_.kernel_name << ": " << p.text << "\n" << kir::print_kernel(a_.kernel);
+    return true;
+  }
+
+  // An argument that the kernel reads: one of the part's inputs, or a weight, re-laid.
+  void take(const Graph& g, Value v, const std::optional<Pack>& pack) {
+    if (const Tensor* c = constant(g, v)) a_.args.push_back({.weight = pack ? apply(*pack, *c) : *c});
+    else a_.args.push_back({.input = static_cast<int>(v.node)});
+  }
+};
+
+}  // namespace
+
+Analysis analyse_part(Graph source, const Target& t) {
+  Analysis a;
+  a.source = std::move(source), a.target = t;
+  try {
+    a.verdict = Analyser(a, default_threads()).run();
+  } catch (const InternalError& e) {
+    a.verdict = Verdict::no("compile-failed", e.what());
+  }
+  return a;
+}
+
+}  // namespace gaf
