@@ -41,7 +41,8 @@ double tightest(const std::string& root, std::string below, Read read) {
 
 double quota_v2(const std::string& folder) { return cpu_quota(first_line(folder + "/cpu.max").c_str()); }
 double quota_v1(const std::string& folder) {
-  const std::string quota = first_line(folder + "/cpu.cfs_quota_us"), period = first_line(folder + "/cpu.cfs_period_us");
+  const std::string quota = first_line(folder + "/cpu.cfs_quota_us"),
+                    period = first_line(folder + "/cpu.cfs_period_us");
   return cpu_quota((quota + " " + period).c_str());
 }
 
@@ -57,8 +58,10 @@ double container_cpus() {
     const std::string controllers = "," + line.substr(a + 1, b - a - 1) + ",";
     std::string path = line.substr(b + 1);
     if (path == "/") path.clear();
-    if (controllers == ",,") take(tightest("/sys/fs/cgroup", path, quota_v2));
-    else if (controllers.find(",cpu,") != std::string::npos) take(tightest("/sys/fs/cgroup/cpu", path, quota_v1));
+    if (controllers == ",,")
+      take(tightest("/sys/fs/cgroup", path, quota_v2));
+    else if (controllers.find(",cpu,") != std::string::npos)
+      take(tightest("/sys/fs/cgroup/cpu", path, quota_v1));
   }
   return best;
 }

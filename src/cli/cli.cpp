@@ -1,5 +1,5 @@
-// From arguments to a command, and from whatever goes wrong to a message and an exit code (CONTRACT 1.1, 12.1). Errors are
-// caught here and nowhere else in cli/.
+// From arguments to a command, and from whatever goes wrong to a message and an exit code (CONTRACT 1.1, 12.1). Errors
+// are caught here and nowhere else in cli/.
 #include "cli/cli.h"
 
 #include <fmt/format.h>
@@ -38,8 +38,15 @@ Json error_document(const std::vector<ErrorInfo>& errors) {
   auto text = [](const std::string& s) { return s.empty() ? Json() : Json(s); };
   Json all = Json::array();
   for (const ErrorInfo& e : errors)
-    all.push(Json::object({{"code", e.code}, {"message", e.message}, {"node", text(e.node)}, {"op_type", text(e.op_type)}, {"file", text(e.file)}, {"line", e.line ? Json(e.line) : Json()},
-                           {"column", e.column ? Json(e.column) : Json()}, {"cause", text(e.cause)}, {"remedy", text(e.remedy)}}));
+    all.push(Json::object({{"code", e.code},
+                           {"message", e.message},
+                           {"node", text(e.node)},
+                           {"op_type", text(e.op_type)},
+                           {"file", text(e.file)},
+                           {"line", e.line ? Json(e.line) : Json()},
+                           {"column", e.column ? Json(e.column) : Json()},
+                           {"cause", text(e.cause)},
+                           {"remedy", text(e.remedy)}}));
   return Json::object({{"schema", "gaf.error/1"}, {"errors", all}});
 }
 
@@ -52,7 +59,8 @@ int report(const std::vector<ErrorInfo>& errors, bool json) {
     e.cause = own_cause;  // the catalogue's is for gaf explain --error
     std::string text = UserError(e).what();
     const size_t word = text.find("error GAF");
-    if (word != std::string::npos) text = text.substr(0, word) + tinted(stderr, Tint::red, "error") + text.substr(word + 5);
+    if (word != std::string::npos)
+      text = text.substr(0, word) + tinted(stderr, Tint::red, "error") + text.substr(word + 5);
     fmt::print(stderr, "{}\n", text);
   }
   if (json) fmt::print("{}\n", error_document(full).dump());
@@ -60,7 +68,10 @@ int report(const std::vector<ErrorInfo>& errors, bool json) {
 }
 
 int fault(const std::string& what, bool json) {
-  const ErrorInfo e{.code = "GAF9001", .message = "internal fault: " + what, .remedy = "this is a fault of gaf: please report it with this message, the command line and the model"};
+  const ErrorInfo e{
+      .code = "GAF9001",
+      .message = "internal fault: " + what,
+      .remedy = "this is a fault of gaf: please report it with this message, the command line and the model"};
   report({e}, json);
   return kInternalFault;
 }
@@ -97,7 +108,10 @@ int run_command_line(int argc, char** argv) {
     code = fault(e.what(), json);
   }
   // A reader that went away, or a full disk behind a redirection, is an error of ours to tell.
-  if (std::fflush(stdout) != 0 && code == 0) code = report({ErrorInfo{.code = "GAF8001", .message = fmt::format("cannot write to stdout: {}", std::strerror(errno))}}, false);
+  if (std::fflush(stdout) != 0 && code == 0)
+    code = report(
+        {ErrorInfo{.code = "GAF8001", .message = fmt::format("cannot write to stdout: {}", std::strerror(errno))}},
+        false);
   return code;
 }
 

@@ -17,7 +17,7 @@ namespace {
 enum class Takes : uint8_t { nothing, value, values };
 
 struct OptionRow {
-  const char* names;     // "-o,--output"; the last one names it
+  const char* names;  // "-o,--output"; the last one names it
   Takes takes;
   const char* commands;  // words; "*" = all that take a model
   const char* setting;   // FusionConfig field it sets, or null
@@ -29,17 +29,21 @@ constexpr OptionRow kOptions[] = {
     // model and inputs
     {"--shape", Takes::values, "*", nullptr, "NAME:D0,D1,..", "fix an input's shape; -1 keeps a dimension free"},
     {"--dim", Takes::values, "*", nullptr, "SYM=N", "bind a symbolic dimension in all inputs"},
-    {"--input", Takes::values, "run bench compare", nullptr, "NAME=FILE", "an input from FILE.npy, FILE.npz#key or FILE.pb"},
+    {"--input", Takes::values, "run bench compare", nullptr, "NAME=FILE",
+     "an input from FILE.npy, FILE.npz#key or FILE.pb"},
     {"--inputs", Takes::value, "run bench compare", nullptr, "FILE.npz", "all inputs from one archive"},
     {"--random", Takes::value, "run bench compare", nullptr, "N", "fill inputs not given from seed N (default 0)"},
-    {"--range", Takes::values, "run bench compare", nullptr, "NAME:LO,HI", "range of random integers, HI left out (default 0,8)"},
+    {"--range", Takes::values, "run bench compare", nullptr, "NAME:LO,HI",
+     "range of random integers, HI left out (default 0,8)"},
     // planning
     {"--strategy", Takes::value, "* config", "strategy", "NAME", "conservative, balanced (default) or aggressive"},
     {"--level", Takes::value, "* config", "level", "0|1|2", "0 no fusion, 1 basic, 2 all (default)"},
     {"--max-fusion-depth", Takes::value, "* config", "max_fusion_depth", "N", "longest path inside a group, in ops"},
-    {"--cost-threshold", Takes::value, "* config", "cost_threshold", "F", "least gain of a group, as a fraction of its unfused time"},
+    {"--cost-threshold", Takes::value, "* config", "cost_threshold", "F",
+     "least gain of a group, as a fraction of its unfused time"},
     {"--max-fusion-size", Takes::value, "* config", "max_fusion_size", "N", "most nodes in a group (default 64)"},
-    {"--resource-budget", Takes::value, "* config", "resource_budget", "F", "share of registers and local memory (default 0.8)"},
+    {"--resource-budget", Takes::value, "* config", "resource_budget", "F",
+     "share of registers and local memory (default 0.8)"},
     {"--precision", Takes::value, "* config", nullptr, "NAME", "origin (default)"},
     {"--no-autofuse", Takes::nothing, "* config", "enable_autofuse", "", "no automatic discovery of groups"},
     {"--no-superkernel", Takes::nothing, "* config", "enable_superkernel", "", "plan, but run groups op by op"},
@@ -93,28 +97,40 @@ constexpr CommandRow kCommands[] = {
 };
 
 // Known to the contract, but of later milestones: told apart from slips of the fingers.
-constexpr const char* kLaterCommands[] = {"check", "bisect", "rules", "ops", "cache", "targets", "compile", "profile", "atc"};
-constexpr const char* kLaterOptions[] = {"--measure", "--rules", "--plugin", "--fusion_switch_file", "--optimization_switch", "--debug-dir", "--compile-timeout", "--candidates"};
+constexpr const char* kLaterCommands[] = {"check",   "bisect",  "rules",   "ops", "cache",
+                                          "targets", "compile", "profile", "atc"};
+constexpr const char* kLaterOptions[] = {
+    "--measure",   "--rules",           "--plugin",    "--fusion_switch_file", "--optimization_switch",
+    "--debug-dir", "--compile-timeout", "--candidates"};
 
 std::string dashless(const char* names) {
   std::string s = names;
   return s.substr(s.rfind("--") + 2);
 }
-bool word_in(const std::string& word, const std::string& words) { return (" " + words + " ").find(" " + word + " ") != std::string::npos; }
-bool belongs(const OptionRow& o, const CommandRow& c) { return word_in(c.name, o.commands) || (c.model && word_in("*", o.commands)); }
+bool word_in(const std::string& word, const std::string& words) {
+  return (" " + words + " ").find(" " + word + " ") != std::string::npos;
+}
+bool belongs(const OptionRow& o, const CommandRow& c) {
+  return word_in(c.name, o.commands) || (c.model && word_in("*", o.commands));
+}
 
-[[noreturn]] void not_yet(const std::string& what) { throw UserError("GAF4009", "'" + what + "' is not available in this version"); }
+[[noreturn]] void not_yet(const std::string& what) {
+  throw UserError("GAF4009", "'" + what + "' is not available in this version");
+}
 
 [[noreturn]] void unknown_word(const std::string& word, const std::string& command) {
-  if (!word.starts_with("-") || word == "-") throw UserError("GAF1101", "unexpected argument '" + word + "'", "see gaf " + command + " --help");
+  if (!word.starts_with("-") || word == "-")
+    throw UserError("GAF1101", "unexpected argument '" + word + "'", "see gaf " + command + " --help");
   const std::string name = word.substr(0, word.find('='));
   for (const char* later : kLaterOptions)
     if (name == later) not_yet(name);
   std::vector<std::string> names{"--help"};
-  const auto* row = std::find_if(std::begin(kCommands), std::end(kCommands), [&](const CommandRow& c) { return command == c.name; });
+  const auto* row =
+      std::find_if(std::begin(kCommands), std::end(kCommands), [&](const CommandRow& c) { return command == c.name; });
   for (const OptionRow& o : kOptions)
     if (row != std::end(kCommands) && belongs(o, *row)) names.push_back("--" + dashless(o.names));
-  throw UserError("GAF1101", "unknown option '" + name + "'" + did_you_mean(name, names), "see gaf " + command + " --help");
+  throw UserError("GAF1101", "unknown option '" + name + "'" + did_you_mean(name, names),
+                  "see gaf " + command + " --help");
 }
 
 [[noreturn]] void unknown_command(const std::string& word) {
@@ -122,7 +138,10 @@ bool belongs(const OptionRow& o, const CommandRow& c) { return word_in(c.name, o
     if (word == later) not_yet(word);
   std::vector<std::string> names{"--version", "--help"};
   for (const CommandRow& c : kCommands) names.emplace_back(c.name);
-  throw UserError("GAF1101", std::string("unknown ") + (word.starts_with("-") ? "option" : "command") + " '" + word + "'" + did_you_mean(word, names), "see gaf --help");
+  throw UserError("GAF1101",
+                  std::string("unknown ") + (word.starts_with("-") ? "option" : "command") + " '" + word + "'" +
+                      did_you_mean(word, names),
+                  "see gaf --help");
 }
 
 // Flags that switch a setting that is true by default off.
@@ -143,9 +162,14 @@ void declare(CLI::App& app, const CommandRow& command, std::vector<std::unique_p
   for (const OptionRow& o : kOptions) {
     if (!belongs(o, command)) continue;
     Slot& slot = *slots.emplace_back(std::make_unique<Slot>(Slot{&o, {}, "", nullptr}));
-    if (o.takes == Takes::nothing) slot.option = app.add_flag(o.names, o.help);
-    else if (o.takes == Takes::values) slot.option = app.add_option(o.names, slot.given, o.help)->type_name(o.type)->allow_extra_args(false);
-    else slot.option = app.add_option(o.names, slot.last, o.help)->type_name(o.type)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    if (o.takes == Takes::nothing)
+      slot.option = app.add_flag(o.names, o.help);
+    else if (o.takes == Takes::values)
+      slot.option = app.add_option(o.names, slot.given, o.help)->type_name(o.type)->allow_extra_args(false);
+    else
+      slot.option = app.add_option(o.names, slot.last, o.help)
+                        ->type_name(o.type)
+                        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
 }
 
@@ -185,7 +209,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   }
   const std::string first = argv[1];
   const bool own = first == "--version" || first == "--help" || first == "-h" || first == "--json";
-  if (!own && !std::any_of(std::begin(kCommands), std::end(kCommands), [&](const CommandRow& c) { return first == c.name; })) unknown_command(first);
+  if (!own &&
+      !std::any_of(std::begin(kCommands), std::end(kCommands), [&](const CommandRow& c) { return first == c.name; }))
+    unknown_command(first);
 
   try {
     top.parse(argc, argv);
@@ -242,7 +268,11 @@ int64_t CommandLine::whole(const std::string& option, int64_t fallback, int64_t 
   int64_t v = 0;
   const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), v);
   if (error != std::errc() || end != s.data() + s.size()) bad_value(option, "a whole number", s);
-  if (v < least || v > most) bad_value(option, "a whole number of at least " + std::to_string(least) + (most == INT64_MAX ? "" : " and at most " + std::to_string(most)), s);
+  if (v < least || v > most)
+    bad_value(option,
+              "a whole number of at least " + std::to_string(least) +
+                  (most == INT64_MAX ? "" : " and at most " + std::to_string(most)),
+              s);
   return v;
 }
 
@@ -251,16 +281,19 @@ double CommandLine::number(const std::string& option, double fallback, double le
   const std::string s = text(option, "");
   char* end = nullptr;
   const double v = std::strtod(s.c_str(), &end);
-  if (s.empty() || *end || !std::isfinite(v) || v < least) bad_value(option, "a number of at least " + std::to_string(static_cast<int64_t>(least)), s);
+  if (s.empty() || *end || !std::isfinite(v) || v < least)
+    bad_value(option, "a number of at least " + std::to_string(static_cast<int64_t>(least)), s);
   return v;
 }
 
-std::string CommandLine::choice(const std::string& option, const std::string& fallback, const std::vector<std::string>& legal) const {
+std::string CommandLine::choice(const std::string& option, const std::string& fallback,
+                                const std::vector<std::string>& legal) const {
   const std::string s = text(option, fallback);
   if (std::find(legal.begin(), legal.end(), s) != legal.end()) return s;
   std::string names;
   for (const std::string& l : legal) names += (names.empty() ? "" : ", ") + l;
-  throw UserError("GAF1102", "option '--" + option + "' needs one of " + names + ", got '" + s + "'" + did_you_mean(s, legal));
+  throw UserError("GAF1102",
+                  "option '--" + option + "' needs one of " + names + ", got '" + s + "'" + did_you_mean(s, legal));
 }
 
 }  // namespace gaf

@@ -1,5 +1,6 @@
 // Words of the command line -> named values. One table of options and one of commands say what there is; this and
-// command_line.cpp are the only files that know the parsing library. Values are text here, converted where they are used.
+// command_line.cpp are the only files that know the parsing library. Values are text here, converted where they are
+// used.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,11 +14,11 @@
 namespace gaf {
 
 struct CommandLine {
-  std::string command;               // "run"; "--version", "--help" for these two without a command
-  std::string model;                 // first positional word, "" if none
+  std::string command;  // "run"; "--version", "--help" for these two without a command
+  std::string model;    // first positional word, "" if none
   std::map<std::string, std::vector<std::string>> values;  // option without dashes -> values; a flag: empty strings
-  SettingLayer settings;             // options that set a field of FusionConfig
-  std::string help;                  // text to print, if help was asked for
+  SettingLayer settings;                                   // options that set a field of FusionConfig
+  std::string help;                                        // text to print, if help was asked for
 
   bool has(const std::string& option) const { return values.contains(option); }
   std::string text(const std::string& option, const std::string& fallback) const;  // last one given
@@ -26,7 +27,8 @@ struct CommandLine {
   int64_t whole(const std::string& option, int64_t fallback, int64_t least, int64_t most = INT64_MAX) const;
   double number(const std::string& option, double fallback, double least) const;
   // One of `legal`, else GAF1102 with the nearest.
-  std::string choice(const std::string& option, const std::string& fallback, const std::vector<std::string>& legal) const;
+  std::string choice(const std::string& option, const std::string& fallback,
+                     const std::vector<std::string>& legal) const;
 };
 
 // UserError GAF1101, 1102, 4009.

@@ -12,7 +12,13 @@ namespace gaf {
 namespace {
 
 std::vector<std::string> row(const std::string& name, const OutputDifference& d) {
-  return {name, std::string(long_name(d.dtype)), fmt::format("{:.2g}", d.max_abs), fmt::format("{:.2g}", d.max_rel), fmt::format("{:.3g}", d.max_ulp), std::to_string(d.mismatches), d.mismatches ? "fail" : "pass"};
+  return {name,
+          std::string(long_name(d.dtype)),
+          fmt::format("{:.2g}", d.max_abs),
+          fmt::format("{:.2g}", d.max_rel),
+          fmt::format("{:.3g}", d.max_ulp),
+          std::to_string(d.mismatches),
+          d.mismatches ? "fail" : "pass"};
 }
 
 // Trials are told as one: the worst of each output.
@@ -20,13 +26,16 @@ void take_worst(std::vector<OutputDifference>& all, const std::vector<OutputDiff
   for (size_t i = 0; i < all.size() && i < more.size(); i++) {
     OutputDifference& a = all[i];
     const OutputDifference& b = more[i];
-    if (a.first_mismatch < 0) a.first_mismatch = b.first_mismatch, a.worst_expected = b.worst_expected, a.worst_got = b.worst_got;
-    a.max_abs = std::max(a.max_abs, b.max_abs), a.max_rel = std::max(a.max_rel, b.max_rel), a.max_ulp = std::max(a.max_ulp, b.max_ulp);
+    if (a.first_mismatch < 0)
+      a.first_mismatch = b.first_mismatch, a.worst_expected = b.worst_expected, a.worst_got = b.worst_got;
+    a.max_abs = std::max(a.max_abs, b.max_abs), a.max_rel = std::max(a.max_rel, b.max_rel),
+    a.max_ulp = std::max(a.max_ulp, b.max_ulp);
     a.mismatches += b.mismatches;
   }
 }
 
-CompareResult against_onnxruntime(const Session& s, const Model& m, const std::vector<Tensor>& inputs, double rtol, double atol) {
+CompareResult against_onnxruntime(const Session& s, const Model& m, const std::vector<Tensor>& inputs, double rtol,
+                                  double atol) {
   CompareResult c;
   c.reference = "onnxruntime";
   const std::unique_ptr<CompiledModel> compiled = compile_model(m, s.settings);
@@ -54,14 +63,17 @@ int command_compare(const Session& s) {
     const Progress p("comparing", s.progress());
     for (int t = 0; t < trials; t++) {
       const std::vector<Tensor> inputs = s.inputs(m, s.seed() + static_cast<uint64_t>(t));
-      CompareResult one = reference == "onnxruntime" ? against_onnxruntime(s, m, inputs, rtol, atol) : compare_model(m, s.settings, inputs, reference, s.line.has("per-kernel"), rtol, atol);
+      CompareResult one = reference == "onnxruntime"
+                              ? against_onnxruntime(s, m, inputs, rtol, atol)
+                              : compare_model(m, s.settings, inputs, reference, s.line.has("per-kernel"), rtol, atol);
       if (t == 0) {
         c = std::move(one);
         continue;
       }
       c.pass = c.pass && one.pass;
       take_worst(c.outputs, one.outputs);
-      for (size_t k = 0; k < c.kernels.size() && k < one.kernels.size(); k++) take_worst(c.kernels[k].second, one.kernels[k].second);
+      for (size_t k = 0; k < c.kernels.size() && k < one.kernels.size(); k++)
+        take_worst(c.kernels[k].second, one.kernels[k].second);
     }
     c.trials = trials;
   }
@@ -69,11 +81,15 @@ int command_compare(const Session& s) {
   for (const OutputDifference& d : c.outputs) rows.push_back(row(d.name, d));
   for (const auto& [kernel, all] : c.kernels)
     for (const OutputDifference& d : all) rows.push_back(row("  " + kernel + "." + d.name, d));
-  s.say(columns(rows) + fmt::format("verdict: {} against {}, {} trial{}\n", tinted(stdout, c.pass ? Tint::green : Tint::red, c.pass ? "pass" : "fail"), c.reference, trials, trials == 1 ? "" : "s"));
+  s.say(columns(rows) + fmt::format("verdict: {} against {}, {} trial{}\n",
+                                    tinted(stdout, c.pass ? Tint::green : Tint::red, c.pass ? "pass" : "fail"),
+                                    c.reference, trials, trials == 1 ? "" : "s"));
   s.document(compare_json(c));
   if (!c.pass && !s.json())
     for (const OutputDifference& d : c.outputs)
-      if (d.mismatches) throw UserError("GAF7001", fmt::format("output '{}': {} values differ, worst {:.2g}, first at element {}", d.name, d.mismatches, d.max_abs, d.first_mismatch));
+      if (d.mismatches)
+        throw UserError("GAF7001", fmt::format("output '{}': {} values differ, worst {:.2g}, first at element {}",
+                                               d.name, d.mismatches, d.max_abs, d.first_mismatch));
   return c.pass ? 0 : 1;
 }
 

@@ -20,7 +20,8 @@ void make_folder(const std::string& path) {
     if (at == std::string::npos) break;
   }
   struct stat st;
-  if (stat(path.c_str(), &st) != 0) throw UserError("GAF8001", fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  if (stat(path.c_str(), &st) != 0)
+    throw UserError("GAF8001", fmt::format("cannot write {}: {}", path, std::strerror(errno)));
   if (!S_ISDIR(st.st_mode)) throw UserError("GAF8001", fmt::format("cannot write {}: it is no folder", path));
 }
 
@@ -33,7 +34,8 @@ std::string kernel_of(const Session& s, const Report& r) {
     if (g.id == id) return g.kernel;
     ids.push_back(g.id);
   }
-  throw UserError("GAF1102", "the plan has no group '" + id + "'" + did_you_mean(id, ids), "gaf explain lists the groups");
+  throw UserError("GAF1102", "the plan has no group '" + id + "'" + did_you_mean(id, ids),
+                  "gaf explain lists the groups");
 }
 
 }  // namespace
@@ -44,7 +46,8 @@ int command_emit(const Session& s) {
   const std::string backend = s.line.choice("backend", "cpu", {"cpu", "ascendc", "pto"});
   const std::string kind = s.line.choice("kind", "source", {"source", "ir", "object", "project"});
   if (backend != "cpu") throw UserError("GAF4009", "'--backend " + backend + "' is not available in this version");
-  if (kind != "source" && kind != "ir") throw UserError("GAF4009", "'--kind " + kind + "' is not available in this version");
+  if (kind != "source" && kind != "ir")
+    throw UserError("GAF4009", "'--kind " + kind + "' is not available in this version");
 
   const Model m = s.load();
   const Progress p("generating", s.progress());
@@ -56,7 +59,8 @@ int command_emit(const Session& s) {
   for (const auto& [name, text] : compiled->sources()) {
     if (!only.empty() && name != only) continue;
     const std::string file = name + (kind == "ir" ? ".ll" : ".kir");
-    write_result(folder + "/" + file, kind == "ir" ? llvm_ir(kir::parse_kernel(text), compiled->planned().target) : text);
+    write_result(folder + "/" + file,
+                 kind == "ir" ? llvm_ir(kir::parse_kernel(text), compiled->planned().target) : text);
     files.push(Json(file));
     count++;
   }

@@ -1,5 +1,5 @@
-// Gathering a model's inputs (CONTRACT 1.1): files by name, an archive, and random numbers for what nobody gave. Part of
-// session.h.
+// Gathering a model's inputs (CONTRACT 1.1): files by name, an archive, and random numbers for what nobody gave. Part
+// of session.h.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -27,7 +27,9 @@ std::vector<std::string> names_of(const Model& m) {
 
 size_t position(const std::vector<std::string>& names, const std::string& name) {
   const auto at = std::find(names.begin(), names.end(), name);
-  if (at == names.end()) throw UserError("GAF3104", "unknown input '" + name + "'" + did_you_mean(name, names), "the model's inputs are " + fmt::format("{}", fmt::join(names, ", ")));
+  if (at == names.end())
+    throw UserError("GAF3104", "unknown input '" + name + "'" + did_you_mean(name, names),
+                    "the model's inputs are " + fmt::format("{}", fmt::join(names, ", ")));
   return static_cast<size_t>(at - names.begin());
 }
 
@@ -36,7 +38,9 @@ Tensor read_tensor(const std::string& file) {
   if (file.ends_with(".pb")) return read_tensor_pb(file);
   const size_t hash = file.rfind(".npz#");
   if (hash == std::string::npos) {
-    if (file.ends_with(".npz")) throw UserError("GAF1102", "'" + file + "' holds several arrays", "name one, as in " + file + "#key, or give the archive to --inputs");
+    if (file.ends_with(".npz"))
+      throw UserError("GAF1102", "'" + file + "' holds several arrays",
+                      "name one, as in " + file + "#key, or give the archive to --inputs");
     return read_npy(read_file(file), file);
   }
   const std::string path = file.substr(0, hash + 4), key = file.substr(hash + 5);
@@ -45,7 +49,8 @@ Tensor read_tensor(const std::string& file) {
     if (name == key) return tensor;
     keys.push_back(name);
   }
-  throw UserError("GAF8001", "cannot read " + file + ": the archive has no array '" + key + "'" + did_you_mean(key, keys));
+  throw UserError("GAF8001",
+                  "cannot read " + file + ": the archive has no array '" + key + "'" + did_you_mean(key, keys));
 }
 
 Ranges range_options(const CommandLine& line) {
@@ -54,8 +59,10 @@ Ranges range_options(const CommandLine& line) {
     const size_t colon = text.rfind(':'), comma = text.find(',', colon == std::string::npos ? 0 : colon);
     char *end_lo = nullptr, *end_hi = nullptr;
     if (colon == std::string::npos || colon == 0 || comma == std::string::npos) bad_value("range", "NAME:LO,HI", text);
-    const long long lo = std::strtoll(text.c_str() + colon + 1, &end_lo, 10), hi = std::strtoll(text.c_str() + comma + 1, &end_hi, 10);
-    if (*end_lo != ',' || end_lo == text.c_str() + colon + 1 || *end_hi || end_hi == text.c_str() + comma + 1) bad_value("range", "NAME:LO,HI of whole numbers", text);
+    const long long lo = std::strtoll(text.c_str() + colon + 1, &end_lo, 10),
+                    hi = std::strtoll(text.c_str() + comma + 1, &end_hi, 10);
+    if (*end_lo != ',' || end_lo == text.c_str() + colon + 1 || *end_hi || end_hi == text.c_str() + comma + 1)
+      bad_value("range", "NAME:LO,HI of whole numbers", text);
     ranges.push_back({text.substr(0, colon), {lo, hi}});
   }
   return ranges;
@@ -79,7 +86,8 @@ Given given_inputs(const CommandLine& line, const Model& m, const std::vector<st
   for (const std::string& text : line.all("input")) {
     const size_t equals = text.find('=');
     const bool named = equals != std::string::npos && (names.size() != 1 || text.substr(0, equals) == names[0]);
-    if (!named && names.size() != 1) bad_value("input", "NAME=FILE (the model has " + std::to_string(names.size()) + " inputs)", text);
+    if (!named && names.size() != 1)
+      bad_value("input", "NAME=FILE (the model has " + std::to_string(names.size()) + " inputs)", text);
     set(named ? position(names, text.substr(0, equals)) : 0, read_tensor(named ? text.substr(equals + 1) : text));
   }
   return given;
@@ -95,7 +103,8 @@ Model with_sizes_of(Model m, const Given& given) {
       if (dims[d].op() == ExprOp::sym) value[static_cast<size_t>(dims[d].sym_id())] = given[i]->dims[d];
   }
   for (size_t i = 0; i < given.size(); i++)
-    for (Expr& e : m.graph.nodes[i].types[0].dims) e = e.substitute([&](int s) { return value[static_cast<size_t>(s)]; });
+    for (Expr& e : m.graph.nodes[i].types[0].dims)
+      e = e.substitute([&](int s) { return value[static_cast<size_t>(s)]; });
   return m;
 }
 
@@ -104,10 +113,13 @@ Model with_sizes_of(Model m, const Given& given) {
 std::vector<Tensor> Session::inputs(const Model& m, uint64_t seed) const {
   const std::vector<std::string> names = names_of(m);
   Given given = given_inputs(line, m, names);
-  const auto there = static_cast<size_t>(std::count_if(given.begin(), given.end(), [](const auto& t) { return t.has_value(); }));
+  const auto there =
+      static_cast<size_t>(std::count_if(given.begin(), given.end(), [](const auto& t) { return t.has_value(); }));
   if (there > 0 && there < names.size() && !line.has("random")) {
     const auto missing = static_cast<size_t>(std::find(given.begin(), given.end(), std::nullopt) - given.begin());
-    throw UserError("GAF3103", fmt::format("input '{}' missing; model needs {}", names[missing], fmt::join(names, ", ")), "give it, or fill it with --random N");
+    throw UserError("GAF3103",
+                    fmt::format("input '{}' missing; model needs {}", names[missing], fmt::join(names, ", ")),
+                    "give it, or fill it with --random N");
   }
   std::vector<Tensor> all(names.size());
   if (there < names.size()) {

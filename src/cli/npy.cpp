@@ -1,5 +1,5 @@
-// One array file, see npy.h. Format: numpy.lib.format, versions 1 to 3: magic, version, length, a Python dict as text, data.
-// Must not know of archives.
+// One array file, see npy.h. Format: numpy.lib.format, versions 1 to 3: magic, version, length, a Python dict as text,
+// data. Must not know of archives.
 #include "cli/npy.h"
 
 #include <fmt/format.h>
@@ -22,8 +22,10 @@ struct Type {
   DType dtype;
   char kind;
 };
-constexpr Type kTypes[] = {{DType::f32, 'f'}, {DType::f16, 'f'}, {DType::f64, 'f'}, {DType::i8, 'i'},  {DType::u8, 'u'},   {DType::i16, 'i'}, {DType::u16, 'u'},
-                           {DType::i32, 'i'}, {DType::u32, 'u'}, {DType::i64, 'i'}, {DType::u64, 'u'}, {DType::b1, 'b'}, {DType::bf16, 'V'}};
+constexpr Type kTypes[] = {{DType::f32, 'f'}, {DType::f16, 'f'}, {DType::f64, 'f'}, {DType::i8, 'i'},
+                           {DType::u8, 'u'},  {DType::i16, 'i'}, {DType::u16, 'u'}, {DType::i32, 'i'},
+                           {DType::u32, 'u'}, {DType::i64, 'i'}, {DType::u64, 'u'}, {DType::b1, 'b'},
+                           {DType::bf16, 'V'}};
 
 struct Header {
   std::string descr;
@@ -43,10 +45,14 @@ class HeaderReader {
     while (!take('}')) {
       const std::string key = string();
       expect(':');
-      if (key == "descr") h.descr = string(), seen |= 1;
-      else if (key == "fortran_order") h.fortran = boolean(), seen |= 2;
-      else if (key == "shape") h.shape = tuple(), seen |= 4;
-      else fail("unknown key '" + key + "' in its header");
+      if (key == "descr")
+        h.descr = string(), seen |= 1;
+      else if (key == "fortran_order")
+        h.fortran = boolean(), seen |= 2;
+      else if (key == "shape")
+        h.shape = tuple(), seen |= 4;
+      else
+        fail("unknown key '" + key + "' in its header");
       if (!take(',')) {
         expect('}');
         break;
@@ -55,7 +61,9 @@ class HeaderReader {
     if (seen != 7) fail("its header is not complete");
     return h;
   }
-  [[noreturn]] void fail(const std::string& why) const { throw UserError("GAF8001", fmt::format("cannot read {}: {}", file_, why)); }
+  [[noreturn]] void fail(const std::string& why) const {
+    throw UserError("GAF8001", fmt::format("cannot read {}: {}", file_, why));
+  }
 
  private:
   void space() {
@@ -178,9 +186,12 @@ std::string write_npy(const Tensor& t) {
     if (k.dtype == stored) kind = k.kind;
   std::string shape;
   for (const int64_t d : t.dims) shape += fmt::format("{}, ", d);
-  if (t.dims.size() > 1) shape.resize(shape.size() - 2);
-  else if (t.dims.size() == 1) shape.pop_back();
-  std::string dict = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}), }}", bytes(stored) == 1 ? '|' : '<', kind, bytes(stored), shape);
+  if (t.dims.size() > 1)
+    shape.resize(shape.size() - 2);
+  else if (t.dims.size() == 1)
+    shape.pop_back();
+  std::string dict = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}), }}",
+                                 bytes(stored) == 1 ? '|' : '<', kind, bytes(stored), shape);
   // Data begins at a multiple of 64.
   const size_t before = kMagic.size() + 4;
   dict.append(63 - (before + dict.size()) % 64, ' ');

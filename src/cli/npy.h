@@ -1,5 +1,5 @@
-// NumPy's array files: .npy and .npz (a zip archive of .npy files). bfloat16 is stored as uint16 bits, as NumPy has no such
-// type. Anything that is damaged, hostile or of an unknown type is UserError GAF8001 naming the file.
+// NumPy's array files: .npy and .npz (a zip archive of .npy files). bfloat16 is stored as uint16 bits, as NumPy has no
+// such type. Anything that is damaged, hostile or of an unknown type is UserError GAF8001 naming the file.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,5 +1,6 @@
-// Archives of arrays, see npy.h: the parts of the zip format that numpy.savez and savez_compressed write (APPNOTE 6.3: stored
-// or deflated entries, 64-bit sizes in extra fields). The central directory is believed, local headers only for their length.
+// Archives of arrays, see npy.h: the parts of the zip format that numpy.savez and savez_compressed write (APPNOTE 6.3:
+// stored or deflated entries, 64-bit sizes in extra fields). The central directory is believed, local headers only for
+// their length.
 #include <fmt/format.h>
 #include <zlib.h>
 
@@ -11,7 +12,8 @@
 namespace gaf {
 namespace {
 
-constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
+constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50,
+                   kLocator64 = 0x07064b50;
 constexpr size_t kLocalBytes = 30, kCentralBytes = 46, kEndBytes = 22, kLocator64Bytes = 20, kEnd64Bytes = 56;
 constexpr size_t kMostComment = 0xffff, kMostEntries = 100'000;
 constexpr uint64_t kMostRatio = 1100;  // deflate's limit is 1032: a larger claim is a lie
@@ -32,7 +34,8 @@ class Archive {
     for (uint64_t i = 0; i < count; i++) {
       if (number(at, 4) != kCentral) fail("damaged directory");
       Entry e;
-      e.method = number(at + 10, 2), e.crc = number(at + 16, 4), e.packed = number(at + 20, 4), e.size = number(at + 24, 4);
+      e.method = number(at + 10, 2), e.crc = number(at + 16, 4), e.packed = number(at + 20, 4),
+      e.size = number(at + 24, 4);
       const uint64_t name = number(at + 28, 2), extra = number(at + 30, 2), comment = number(at + 32, 2);
       e.at = number(at + 42, 4);
       e.name = part(at + kCentralBytes, name);
@@ -48,14 +51,20 @@ class Archive {
     const uint64_t begin = e.at + kLocalBytes + number(e.at + 26, 2) + number(e.at + 28, 2);
     const std::string_view packed = part(begin, e.packed);
     std::string data;
-    if (e.method == 0 && e.packed == e.size) data = packed;
-    else if (e.method == 8) data = inflate_all(packed, e);
-    else fail("entry '" + e.name + "' is compressed in an unknown way");
-    if (crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size()) != e.crc) fail("checksum of entry '" + e.name + "'");
+    if (e.method == 0 && e.packed == e.size)
+      data = packed;
+    else if (e.method == 8)
+      data = inflate_all(packed, e);
+    else
+      fail("entry '" + e.name + "' is compressed in an unknown way");
+    if (crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size()) != e.crc)
+      fail("checksum of entry '" + e.name + "'");
     return data;
   }
 
-  [[noreturn]] void fail(const std::string& why) const { throw UserError("GAF8001", fmt::format("cannot read {}: {}", file_, why)); }
+  [[noreturn]] void fail(const std::string& why) const {
+    throw UserError("GAF8001", fmt::format("cannot read {}: {}", file_, why));
+  }
 
  private:
   uint64_t number(uint64_t at, uint64_t n) const {
@@ -153,7 +162,8 @@ std::string write_npz(const NamedTensors& tensors) {
   for (const auto& [key, tensor] : tensors) {
     const std::string name = key + ".npy", data = write_npy(tensor);
     const uint64_t at = all.size();
-    if (at + data.size() > 0xffff0000) throw UserError("GAF8002", "the results pass 4 GiB, too large for one .npz file");
+    if (at + data.size() > 0xffff0000)
+      throw UserError("GAF8002", "the results pass 4 GiB, too large for one .npz file");
     const auto crc = static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size()));
     put(all, kLocal, 4);
     put_common(all, crc, data.size(), name.size());

@@ -1,5 +1,5 @@
-// Running ONNX Runtime in a Python process, see onnxruntime.h: inputs go over as an archive in a private temporary folder,
-// times come back as one line of JSON, outputs as another archive. Must not know how gaf runs a model.
+// Running ONNX Runtime in a Python process, see onnxruntime.h: inputs go over as an archive in a private temporary
+// folder, times come back as one line of JSON, outputs as another archive. Must not know how gaf runs a model.
 #include "cli/onnxruntime.h"
 
 #include <fmt/format.h>
@@ -54,7 +54,9 @@ struct TemporaryFolder {
   fs::path path;
   TemporaryFolder() {
     std::string name = (fs::temp_directory_path() / "gaf-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw UserError("GAF8001", "cannot write to the folder for temporary files " + fs::temp_directory_path().string());
+    if (!mkdtemp(name.data()))
+      throw UserError("GAF8001",
+                      "cannot write to the folder for temporary files " + fs::temp_directory_path().string());
     path = name;
   }
   ~TemporaryFolder() {
@@ -70,7 +72,8 @@ std::string find_python() {
   if (const char* env = std::getenv("VIRTUAL_ENV")) folders.push_back(fs::path(env) / "bin");
   std::error_code e;
   if (const fs::path self = fs::read_symlink("/proc/self/exe", e); !e)
-    for (fs::path p = self.parent_path(); p.has_relative_path(); p = p.parent_path()) folders.push_back(p / "bin"), folders.push_back(p / ".venv" / "bin");
+    for (fs::path p = self.parent_path(); p.has_relative_path(); p = p.parent_path())
+      folders.push_back(p / "bin"), folders.push_back(p / ".venv" / "bin");
   for (const fs::path& f : folders)
     if (access((f / "python3").c_str(), X_OK) == 0 && f != "/usr/bin" && f != "/bin") return (f / "python3").string();
   return "python3";
@@ -98,16 +101,22 @@ Finished run_python(std::vector<std::string> arguments) {
   Finished f;
   char part[4096];
   for (ssize_t n = 0; error == 0 && (n = read(pipe_ends[0], part, sizeof part)) != 0;)
-    if (n > 0) f.out.append(part, static_cast<size_t>(n));
-    else if (errno != EINTR) break;
+    if (n > 0)
+      f.out.append(part, static_cast<size_t>(n));
+    else if (errno != EINTR)
+      break;
   close(pipe_ends[0]);
-  if (error != 0) f.status = -1;
-  else while (waitpid(child, &f.status, 0) < 0 && errno == EINTR) {}
+  if (error != 0)
+    f.status = -1;
+  else
+    while (waitpid(child, &f.status, 0) < 0 && errno == EINTR) {
+    }
   return f;
 }
 
 // The script's line; an object with "missing" says why there is none.
-Json call(const Session& s, const Model& m, const std::vector<Tensor>& inputs, const fs::path& folder, int runs, int warmup) {
+Json call(const Session& s, const Model& m, const std::vector<Tensor>& inputs, const fs::path& folder, int runs,
+          int warmup) {
   if (m.path.empty() || !m.path.ends_with(".onnx")) return Json::object({{"missing", "it needs an .onnx file"}});
   NamedTensors named;
   for (size_t i = 0; i < inputs.size(); i++) {
@@ -116,14 +125,18 @@ Json call(const Session& s, const Model& m, const std::vector<Tensor>& inputs, c
   }
   write_file((folder / "inputs.npz").string(), write_npz(named));
   const int threads = s.settings.config.threads > 0 ? s.settings.config.threads : default_threads();
-  const Finished f = run_python({find_python(), "-c", kScript, m.path, (folder / "inputs.npz").string(), (folder / "outputs.npz").string(), std::to_string(threads), std::to_string(runs), std::to_string(warmup)});
-  if (f.status != 0 || f.out.empty()) return Json::object({{"missing", f.status == -1 ? "no python3 was found" : "its process failed"}});
+  const Finished f = run_python({find_python(), "-c", kScript, m.path, (folder / "inputs.npz").string(),
+                                 (folder / "outputs.npz").string(), std::to_string(threads), std::to_string(runs),
+                                 std::to_string(warmup)});
+  if (f.status != 0 || f.out.empty())
+    return Json::object({{"missing", f.status == -1 ? "no python3 was found" : "its process failed"}});
   return parse_json(f.out, "onnxruntime", "GAF9001");
 }
 
 }  // namespace
 
-std::optional<BaselineTimes> time_onnxruntime(const Session& s, const Model& m, const std::vector<Tensor>& inputs, int runs, int warmup) {
+std::optional<BaselineTimes> time_onnxruntime(const Session& s, const Model& m, const std::vector<Tensor>& inputs,
+                                              int runs, int warmup) {
   const TemporaryFolder folder;
   const Progress p("timing onnxruntime", s.progress());
   const Json r = call(s, m, inputs, folder.path, runs, warmup);
@@ -137,7 +150,9 @@ std::optional<BaselineTimes> time_onnxruntime(const Session& s, const Model& m, 
 std::vector<Tensor> run_onnxruntime(const Session& s, const Model& m, const std::vector<Tensor>& inputs) {
   const TemporaryFolder folder;
   const Json r = call(s, m, inputs, folder.path, 0, 0);
-  if (const Json* why = r.find("missing")) throw UserError("GAF4009", "reference onnxruntime is not available: " + why->str(), "install onnxruntime beside gaf, or use --reference interp");
+  if (const Json* why = r.find("missing"))
+    throw UserError("GAF4009", "reference onnxruntime is not available: " + why->str(),
+                    "install onnxruntime beside gaf, or use --reference interp");
   const std::string file = (folder.path / "outputs.npz").string();
   std::vector<Tensor> out;
   for (auto& [name, tensor] : read_npz(read_file(file), file)) out.push_back(std::move(tensor));

@@ -1,5 +1,5 @@
-// ONNX Runtime as a yardstick, in a Python process of its own, so that its threads and libraries never meet ours. Absent, with
-// the reason, where it is not installed.
+// ONNX Runtime as a yardstick, in a Python process of its own, so that its threads and libraries never meet ours.
+// Absent, with the reason, where it is not installed.
 #pragma once
 #include <optional>
 #include <string>
@@ -15,7 +15,8 @@ struct BaselineTimes {
 };
 
 // Times `model` (an .onnx path) on the inputs; nothing, with a warning, where that is not possible.
-std::optional<BaselineTimes> time_onnxruntime(const Session& s, const Model& m, const std::vector<Tensor>& inputs, int runs, int warmup);
+std::optional<BaselineTimes> time_onnxruntime(const Session& s, const Model& m, const std::vector<Tensor>& inputs,
+                                              int runs, int warmup);
 // The outputs. UserError GAF4009 where it is not installed: here they are the reference.
 std::vector<Tensor> run_onnxruntime(const Session& s, const Model& m, const std::vector<Tensor>& inputs);
 

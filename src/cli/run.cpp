@@ -22,9 +22,12 @@ Summary summarise(const Tensor& t) {
   int64_t finite = 0;
   for (int64_t i = 0; i < t.numel(); i++) {
     const double v = t.get(i);
-    if (std::isnan(v)) s.nan++;
-    else if (std::isinf(v)) s.inf++;
-    else s.min = finite ? std::min(s.min, v) : v, s.max = finite ? std::max(s.max, v) : v, sum += v, finite++;
+    if (std::isnan(v))
+      s.nan++;
+    else if (std::isinf(v))
+      s.inf++;
+    else
+      s.min = finite ? std::min(s.min, v) : v, s.max = finite ? std::max(s.max, v) : v, sum += v, finite++;
   }
   if (finite) s.mean = sum / static_cast<double>(finite);
   return s;
@@ -68,15 +71,30 @@ int command_run(const Session& s) {
     const Summary x = summarise(t);
     const std::string dtype(long_name(t.dtype));
     named.emplace_back(names[i], t);
-    rows.push_back({names[i], dtype, shape(t.dims), number(x.min), number(x.max), number(x.mean), std::to_string(x.nan), std::to_string(x.inf)});
-    documents.push(Json::object({{"name", names[i]}, {"dtype", dtype}, {"shape", Json::array_of(t.dims)}, {"min", x.min}, {"max", x.max}, {"mean", x.mean}, {"nan", x.nan}, {"inf", x.inf}}));
+    rows.push_back({names[i], dtype, shape(t.dims), number(x.min), number(x.max), number(x.mean), std::to_string(x.nan),
+                    std::to_string(x.inf)});
+    documents.push(Json::object({{"name", names[i]},
+                                 {"dtype", dtype},
+                                 {"shape", Json::array_of(t.dims)},
+                                 {"min", x.min},
+                                 {"max", x.max},
+                                 {"mean", x.mean},
+                                 {"nan", x.nan},
+                                 {"inf", x.inf}}));
   }
   if (!path.empty()) write_result(path, write_npz(named));
   s.write_report(compiled->report());
   s.say(columns(rows));
   const Stats stats = compiled->stats();
-  s.document(Json::object({{"schema", "gaf.run/1"}, {"model", m.name}, {"latency_us", info.latency_us}, {"kernels", info.kernels}, {"compiled", stats.compiled}, {"cache_hits", stats.cache_hits},
-                           {"allocations", stats.allocations}, {"externs", stats.externs}, {"outputs", documents}}));
+  s.document(Json::object({{"schema", "gaf.run/1"},
+                           {"model", m.name},
+                           {"latency_us", info.latency_us},
+                           {"kernels", info.kernels},
+                           {"compiled", stats.compiled},
+                           {"cache_hits", stats.cache_hits},
+                           {"allocations", stats.allocations},
+                           {"externs", stats.externs},
+                           {"outputs", documents}}));
   return 0;
 }
 

@@ -24,7 +24,8 @@ std::pair<std::string, std::vector<int64_t>> shape_option(const std::string& tex
   for (size_t at = colon + 1; at <= text.size();) {
     const size_t end = std::min(text.find(',', at), text.size());
     const std::string number = text.substr(at, end - at);
-    if (number.find('~') != std::string::npos) throw UserError("GAF4009", "a range in '--shape' is not available in this version");
+    if (number.find('~') != std::string::npos)
+      throw UserError("GAF4009", "a range in '--shape' is not available in this version");
     char* stop = nullptr;
     const long long v = std::strtoll(number.c_str(), &stop, 10);
     if (number.empty() || *stop || v < -1) bad_value("shape", "NAME:D0,D1,... of whole numbers (-1: free)", text);
@@ -56,7 +57,10 @@ Settings resolve(const CommandLine& line) {
   } catch (const UserError& e) {
     ErrorInfo info = e.info();
     if (e.all().size() > 1 || !info.message.starts_with("--")) throw;
-    std::replace(info.message.begin(), info.message.begin() + static_cast<std::ptrdiff_t>(std::min(info.message.find('='), info.message.size())), '_', '-');
+    std::replace(
+        info.message.begin(),
+        info.message.begin() + static_cast<std::ptrdiff_t>(std::min(info.message.find('='), info.message.size())), '_',
+        '-');
     throw UserError(info);
   }
 }
@@ -67,7 +71,9 @@ int64_t byte_count(const std::string& text) {
   const double v = std::strtod(text.c_str(), &end);
   std::string unit = end;
   unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size() : unit.find_first_not_of(' '));
-  constexpr std::pair<const char*, double> kUnits[] = {{"", 1}, {"B", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  constexpr std::pair<const char*, double> kUnits[] = {
+      {"", 1},      {"B", 1},        {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
+      {"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
   for (const auto& [name, factor] : kUnits)
     if (unit == name && end != text.c_str() && v >= 0 && v * factor < 0x1p62) return static_cast<int64_t>(v * factor);
   bad_value("max-memory", "a number of bytes such as 2GiB", text);
@@ -78,15 +84,18 @@ int64_t byte_count(const std::string& text) {
 Session::Session(CommandLine l) : line(std::move(l)) {
   const std::string colour = line.choice("color", "auto", {"auto", "always", "never"});
   set_colour(colour == "auto" ? ColourWhen::automatic : colour == "always" ? ColourWhen::always : ColourWhen::never);
-  if (quiet()) set_log_level(LogLevel::error);
-  else if (line.has("verbose")) set_log_level(line.all("verbose").size() > 1 ? LogLevel::debug : LogLevel::info);
+  if (quiet())
+    set_log_level(LogLevel::error);
+  else if (line.has("verbose"))
+    set_log_level(line.all("verbose").size() > 1 ? LogLevel::debug : LogLevel::info);
   settings = resolve(line);
   if (line.has("max-memory")) settings.config.max_memory = byte_count(line.text("max-memory", ""));
   for (const std::string& w : settings.warnings) warn(w);
 }
 
 Model Session::load() const {
-  if (line.model.empty()) throw UserError("GAF1102", "gaf " + line.command + " needs a model", "gaf " + line.command + " MODEL.onnx");
+  if (line.model.empty())
+    throw UserError("GAF1102", "gaf " + line.command + " needs a model", "gaf " + line.command + " MODEL.onnx");
   LoadOptions o;
   for (const std::string& s : line.all("shape")) o.shapes.push_back(shape_option(s));
   for (const std::string& s : line.all("dim")) o.dims.push_back(dim_option(s));
@@ -113,10 +122,14 @@ void Session::warn(const std::string& text) const {
 void Session::write_report(const Report& r) const {
   if (!line.has("report")) return;
   const std::string path = line.text("report", "");
-  if (path.ends_with(".json")) write_result(path, r.json().dump(2) + "\n");
-  else if (path.ends_with(".txt")) write_result(path, r.text());
-  else if (path.ends_with(".html") || path.ends_with(".svg")) throw UserError("GAF4009", "'--report " + path + "' is not available in this version", "write .txt or .json");
-  else bad_value("report", "a file ending in .txt or .json", path);
+  if (path.ends_with(".json"))
+    write_result(path, r.json().dump(2) + "\n");
+  else if (path.ends_with(".txt"))
+    write_result(path, r.text());
+  else if (path.ends_with(".html") || path.ends_with(".svg"))
+    throw UserError("GAF4009", "'--report " + path + "' is not available in this version", "write .txt or .json");
+  else
+    bad_value("report", "a file ending in .txt or .json", path);
 }
 
 void write_result(const std::string& path, const std::string& content) {

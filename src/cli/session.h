@@ -1,5 +1,5 @@
-// One call of a command: its words, resolved settings, and the ways to load a model, gather inputs and say results that all
-// commands share. Results go to stdout, everything else to stderr.
+// One call of a command: its words, resolved settings, and the ways to load a model, gather inputs and say results that
+// all commands share. Results go to stdout, everything else to stderr.
 #pragma once
 #include <string>
 #include <vector>
@@ -21,15 +21,15 @@ struct Session {
   bool quiet() const { return line.has("quiet"); }
   bool progress() const { return !line.has("no-progress") && !quiet(); }
 
-  Model load() const;                                          // MODEL with --shape and --dim; prints its warnings
+  Model load() const;                                               // MODEL with --shape and --dim; prints its warnings
   std::vector<Tensor> inputs(const Model& m, uint64_t seed) const;  // --input, --inputs, --random, --range (inputs.cpp)
   std::vector<Tensor> inputs(const Model& m) const { return inputs(m, seed()); }
   uint64_t seed() const { return static_cast<uint64_t>(line.whole("random", 0, 0)); }
 
-  void say(const std::string& text) const;                     // results as text; nothing with --quiet or --json
-  void document(const Json& d) const;                          // the one document of --json
+  void say(const std::string& text) const;  // results as text; nothing with --quiet or --json
+  void document(const Json& d) const;       // the one document of --json
   void warn(const std::string& text) const;
-  void write_report(const Report& r) const;                    // --report
+  void write_report(const Report& r) const;  // --report
 };
 
 // Writes a result file; an interrupt waits until it is whole.

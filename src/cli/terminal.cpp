@@ -52,7 +52,8 @@ void Progress::show(const std::string& what) {
   std::unique_lock lock(mutex_);
   bool shown = false;
   while (!stop_.wait_for(lock, shown ? 100ms : 500ms, [this] { return stopped_; })) {
-    fmt::print(stderr, "\r{} ... {:.1f} s", what, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    fmt::print(stderr, "\r{} ... {:.1f} s", what,
+               std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     std::fflush(stderr);
     shown = true;
   }

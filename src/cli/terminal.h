@@ -1,5 +1,5 @@
-// What the command line does with a terminal: colour, a progress line that leaves nothing behind, columns. Knows nothing of
-// commands.
+// What the command line does with a terminal: colour, a progress line that leaves nothing behind, columns. Knows
+// nothing of commands.
 #pragma once
 #include <condition_variable>
 #include <cstdio>
@@ -16,8 +16,8 @@ enum class Tint : uint8_t { red, yellow, green, bold };
 // `text` in colour if `stream` shows it: a terminal and NO_COLOR unset, or always.
 std::string tinted(std::FILE* stream, Tint tint, const std::string& text);
 
-// While it lives, and from half a second on, a line on stderr says what is going on and for how long; then it is wiped away.
-// Only on a terminal.
+// While it lives, and from half a second on, a line on stderr says what is going on and for how long; then it is wiped
+// away. Only on a terminal.
 class Progress {
  public:
   Progress(std::string what, bool enabled);

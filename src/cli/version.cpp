@@ -27,8 +27,15 @@ std::vector<std::string> cpu_features() {
 
 int command_version(bool json) {
   const std::vector<std::string> cpu = cpu_features();
-  if (json) fmt::print("{}\n", Json::object({{"schema", "gaf.version/1"}, {"version", GAF_VERSION}, {"cpu", Json::array_of(cpu)}, {"backends", Json::array({"cpu"})}, {"targets", Json::array_of(shipped_targets())}}).dump());
-  else fmt::print("gaf {} (cpu: {}; backends: cpu)\n", GAF_VERSION, fmt::join(cpu, " "));
+  if (json)
+    fmt::print("{}\n", Json::object({{"schema", "gaf.version/1"},
+                                     {"version", GAF_VERSION},
+                                     {"cpu", Json::array_of(cpu)},
+                                     {"backends", Json::array({"cpu"})},
+                                     {"targets", Json::array_of(shipped_targets())}})
+                           .dump());
+  else
+    fmt::print("gaf {} (cpu: {}; backends: cpu)\n", GAF_VERSION, fmt::join(cpu, " "));
   return 0;
 }
 

@@ -1,5 +1,6 @@
-// Arena planning, see arena.h. The order (by size) and the gap rule (best fit) follow "Efficient Memory Management for Deep
-// Neural Net Inference" (Pisarchyk, Lee 2020), greedy by size for offset calculation. Must not know what a step does.
+// Arena planning, see arena.h. The order (by size) and the gap rule (best fit) follow "Efficient Memory Management for
+// Deep Neural Net Inference" (Pisarchyk, Lee 2020), greedy by size for offset calculation. Must not know what a step
+// does.
 #include "runtime/arena.h"
 
 #include <algorithm>
@@ -26,7 +27,8 @@ std::vector<int> merge_in_place(std::span<const ArenaItem> items, std::vector<Re
   std::vector<char> taken(items.size(), 0);
   for (size_t i = 0; i < items.size(); i++) {
     const ArenaItem& x = items[i];
-    GAF_CHECK(x.bytes >= 0 && x.first <= x.last) << "item " << i << ": " << x.bytes << " bytes, " << x.first << ".." << x.last;
+    GAF_CHECK(x.bytes >= 0 && x.first <= x.last)
+        << "item " << i << ": " << x.bytes << " bytes, " << x.first << ".." << x.last;
     GAF_CHECK(x.bytes < std::numeric_limits<int64_t>::max() / 4) << "item " << i << " of " << x.bytes << " bytes";
     const auto from = static_cast<size_t>(x.in_place_of);
     if (x.in_place_of >= 0 && from < i && !taken[from] && items[from].last == x.first) {
@@ -74,7 +76,8 @@ ArenaLayout plan_arena(std::span<const ArenaItem> items) {
       if (overlap_in_time(x, *p)) conflicts.push_back(p);
     x.offset = best_gap(conflicts, x.bytes);
     if (x.bytes > std::numeric_limits<int64_t>::max() / 4 - x.offset)
-      throw UserError("GAF6003", "the intermediate tensors need more memory than there are addresses", "use smaller shapes");
+      throw UserError("GAF6003", "the intermediate tensors need more memory than there are addresses",
+                      "use smaller shapes");
     layout.bytes = std::max(layout.bytes, x.offset + x.bytes);
     by_offset.insert(std::upper_bound(by_offset.begin(), by_offset.end(), &x,
                                       [](const Region* a, const Region* b) { return a->offset < b->offset; }),

@@ -1,5 +1,6 @@
 // Static arena planning: given what lives from which step to which and how large it is, where each thing goes so that
-// nothing that lives at the same time overlaps. Sizes are numbers here: symbols are bound before. Knows nothing of plans.
+// nothing that lives at the same time overlaps. Sizes are numbers here: symbols are bound before. Knows nothing of
+// plans.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -20,9 +21,9 @@ struct ArenaLayout {
   int regions = 0;              // distinct offsets in use: "intermediate buffers" as users count them
 };
 
-// Greedy by size: the largest first, each into the smallest gap that its time leaves free (best fit). In-place requests are
-// granted first: the new item and the old one become one, as long and as large as both. An item that is taken over by two
-// others goes to the first. Deterministic. UserError GAF6003 if the sum leaves 64 bits.
+// Greedy by size: the largest first, each into the smallest gap that its time leaves free (best fit). In-place requests
+// are granted first: the new item and the old one become one, as long and as large as both. An item that is taken over
+// by two others goes to the first. Deterministic. UserError GAF6003 if the sum leaves 64 bits.
 ArenaLayout plan_arena(std::span<const ArenaItem> items);
 
 }  // namespace gaf

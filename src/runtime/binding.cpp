@@ -74,7 +74,8 @@ std::string expected_shape(const RunPlan& plan, const Dims& dims, std::span<cons
       const PlanBuffer& other = plan.buffers[static_cast<size_t>(plan.inputs[i])];
       const int64_t value = values[static_cast<size_t>(b.dims[d].sym_id())];
       if (value != got.dims[d] && std::find(other.dims.begin(), other.dims.end(), b.dims[d]) != other.dims.end())
-        e.cause = fmt::format("'{}' is {} in input '{}'", plan.symbols[static_cast<size_t>(b.dims[d].sym_id())], value, other.name);
+        e.cause = fmt::format("'{}' is {} in input '{}'", plan.symbols[static_cast<size_t>(b.dims[d].sym_id())], value,
+                              other.name);
     }
   throw UserError(std::move(e));
 }
@@ -82,7 +83,8 @@ std::string expected_shape(const RunPlan& plan, const Dims& dims, std::span<cons
 }  // namespace
 
 void bind_inputs(const RunPlan& plan, std::span<const Tensor> inputs, std::vector<int64_t>& values) {
-  GAF_CHECK(inputs.size() == plan.inputs.size()) << "plan has " << plan.inputs.size() << " inputs, got " << inputs.size();
+  GAF_CHECK(inputs.size() == plan.inputs.size())
+      << "plan has " << plan.inputs.size() << " inputs, got " << inputs.size();
   values.assign(plan.symbols.size(), kUnbound);
   // First what gives symbols their values, so that the order of inputs does not matter; then everything is checked.
   for (const bool expressions : {false, true})
@@ -100,8 +102,8 @@ void bind_inputs(const RunPlan& plan, std::span<const Tensor> inputs, std::vecto
         match(b.dims[d], inputs[i].dims[d], values);
         if (!known(b.dims[d], values) && linear(b.dims[d]).rest.empty()) wrong_shape(plan, i, inputs[i], values);
         if (!known(b.dims[d], values))
-          throw UserError("GAF3105", fmt::format("input '{}': its shape {} does not give every dimension a value", b.name,
-                                                 expected_shape(plan, b.dims, values)));
+          throw UserError("GAF3105", fmt::format("input '{}': its shape {} does not give every dimension a value",
+                                                 b.name, expected_shape(plan, b.dims, values)));
       }
       if (b.dims[d].eval(values) != inputs[i].dims[d]) wrong_shape(plan, i, inputs[i], values);
     }
@@ -119,18 +121,21 @@ int64_t checked_bytes(std::span<const int64_t> dims, DType t, const std::string&
   int64_t n = bytes(t);
   bool empty = false;
   for (int64_t d : dims) {
-    if (d < 0) throw UserError("GAF3102", fmt::format("tensor '{}' would have the shape [{}]", name, fmt::join(dims, ",")),
-                               "give inputs with larger dimensions");
+    if (d < 0)
+      throw UserError("GAF3102", fmt::format("tensor '{}' would have the shape [{}]", name, fmt::join(dims, ",")),
+                      "give inputs with larger dimensions");
     empty |= d == 0;
   }
   if (empty) return 0;
   for (int64_t d : dims)
     if (__builtin_mul_overflow(n, d, &n) || n > int64_t{1} << 60)
-      throw UserError("GAF3106", fmt::format("tensor '{}' of shape [{}] would be too large", name, fmt::join(dims, ",")));
+      throw UserError("GAF3106",
+                      fmt::format("tensor '{}' of shape [{}] would be too large", name, fmt::join(dims, ",")));
   return n;
 }
 
-BoundSegment bind_segment(const RunPlan& plan, const Schedule& schedule, size_t segment, std::span<const int64_t> values) {
+BoundSegment bind_segment(const RunPlan& plan, const Schedule& schedule, size_t segment,
+                          std::span<const int64_t> values) {
   const Segment& s = schedule.segments[segment];
   BoundSegment r;
   r.key.assign(values.begin(), values.end());
@@ -138,7 +143,7 @@ BoundSegment bind_segment(const RunPlan& plan, const Schedule& schedule, size_t 
   std::vector<ArenaItem> items;
   std::vector<int> item_of(plan.buffers.size(), -1);  // root -> item
   std::vector<int64_t> bytes_of(plan.buffers.size(), 0);
-  std::vector<size_t> in_arena;                       // entries of s.buffers, in order of first use
+  std::vector<size_t> in_arena;  // entries of s.buffers, in order of first use
   for (int b : s.buffers) {
     const PlanBuffer& buffer = plan.buffers[static_cast<size_t>(b)];
     std::vector<int64_t> dims;
@@ -151,10 +156,12 @@ BoundSegment bind_segment(const RunPlan& plan, const Schedule& schedule, size_t 
     r.bytes.push_back(size);
   }
   auto place_of = [&](size_t entry) -> const Place& { return schedule.place[static_cast<size_t>(s.buffers[entry])]; };
-  std::stable_sort(in_arena.begin(), in_arena.end(), [&](size_t a, size_t b) { return place_of(a).first < place_of(b).first; });
+  std::stable_sort(in_arena.begin(), in_arena.end(),
+                   [&](size_t a, size_t b) { return place_of(a).first < place_of(b).first; });
   for (size_t entry : in_arena) {
     const Place& p = place_of(entry);
-    const int from = p.in_place_of >= 0 ? item_of[static_cast<size_t>(p.in_place_of)] : -1;  // -1 also: in another segment
+    const int from =
+        p.in_place_of >= 0 ? item_of[static_cast<size_t>(p.in_place_of)] : -1;  // -1 also: in another segment
     item_of[static_cast<size_t>(s.buffers[entry])] = static_cast<int>(items.size());
     items.push_back({r.bytes[entry], p.first, p.last, from});
   }

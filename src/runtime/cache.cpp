@@ -1,5 +1,5 @@
-// The kernel cache, see cache.h. All files are opened relative to the folder's descriptor and without following links. Must
-// not know what an entry's bytes mean beyond the fields of Artifact.
+// The kernel cache, see cache.h. All files are opened relative to the folder's descriptor and without following links.
+// Must not know what an entry's bytes mean beyond the fields of Artifact.
 #include "runtime/cache.h"
 
 #include <dirent.h>
@@ -25,14 +25,14 @@
 namespace gaf {
 namespace {
 
-constexpr std::string_view kSuffix = ".gko";   // gaf kernel object
+constexpr std::string_view kSuffix = ".gko";    // gaf kernel object
 constexpr std::string_view kPartial = ".part";  // being written
 constexpr int64_t kStalePartialSeconds = 3600;
-constexpr int64_t kTouchSeconds = 24 * 3600;    // how exact "oldest" is
+constexpr int64_t kTouchSeconds = 24 * 3600;  // how exact "oldest" is
 constexpr int64_t kMaxEntry = int64_t{256} << 20;
 
-// One entry: this header, then the object. The hash covers the key and all that follows the hash, so that an entry under
-// another's name, or with a changed size, is found out.
+// One entry: this header, then the object. The hash covers the key and all that follows the hash, so that an entry
+// under another's name, or with a changed size, is found out.
 struct Header {
   char magic[8] = {'G', 'A', 'F', 'K', 'O', '0', '0', '1'};
   XXH128_hash_t hash{};
@@ -110,7 +110,8 @@ std::vector<Listed> list_entries(int folder) {
     if (entry) r.push_back({name, st.st_size, st.st_mtime});
   }
   closedir(dir);
-  std::sort(r.begin(), r.end(), [](const Listed& a, const Listed& b) { return a.time != b.time ? a.time < b.time : a.name < b.name; });
+  std::sort(r.begin(), r.end(),
+            [](const Listed& a, const Listed& b) { return a.time != b.time ? a.time < b.time : a.name < b.name; });
   return r;
 }
 
@@ -120,7 +121,8 @@ std::string objection(int folder, int error) {
   if (folder < 0) return error == ELOOP || error == ENOTDIR ? "it is a link or no folder" : std::strerror(error);
   if (fstat(folder, &st) != 0) return std::strerror(errno);
   if (st.st_uid != geteuid()) return "it belongs to another user";
-  if (st.st_mode & (S_IWGRP | S_IWOTH)) return fmt::format("others may write to it (mode {:o}, wanted 700)", st.st_mode & 07777);
+  if (st.st_mode & (S_IWGRP | S_IWOTH))
+    return fmt::format("others may write to it (mode {:o}, wanted 700)", st.st_mode & 07777);
   if (faccessat(folder, ".", W_OK | X_OK, AT_EACCESS) != 0) return "it is not writable";
   return "";
 }
@@ -156,7 +158,8 @@ std::optional<Artifact> KernelCache::read_entry(const std::string& name, const s
   const File f(openat(fd_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (f.fd < 0) return std::nullopt;
   struct stat st;
-  if (fstat(f.fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH))) return std::nullopt;
+  if (fstat(f.fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)))
+    return std::nullopt;
   if (st.st_size < static_cast<int64_t>(sizeof(Header)) || st.st_size > kMaxEntry) return std::nullopt;
   std::vector<uint8_t> all(static_cast<size_t>(st.st_size));
   if (!read_all(f.fd, all.data(), all.size())) return std::nullopt;
@@ -164,7 +167,9 @@ std::optional<Artifact> KernelCache::read_entry(const std::string& name, const s
   std::memcpy(&h, all.data(), sizeof h);
   if (std::memcmp(h.magic, Header{}.magic, sizeof h.magic) != 0) return std::nullopt;
   if (!XXH128_isEqual(h.hash, content_hash(key, all.data() + kHashed, all.size() - kHashed))) return std::nullopt;
-  if (h.object_bytes != static_cast<int64_t>(all.size() - sizeof h) || h.phases < 1 || h.phases > 1000 || h.scratch_bytes < 0) return std::nullopt;
+  if (h.object_bytes != static_cast<int64_t>(all.size() - sizeof h) || h.phases < 1 || h.phases > 1000 ||
+      h.scratch_bytes < 0)
+    return std::nullopt;
   if (time(nullptr) - st.st_mtime > kTouchSeconds) futimens(f.fd, nullptr);  // in use: not among the oldest
   Artifact a;
   a.object.assign(all.begin() + sizeof h, all.end());
@@ -217,7 +222,8 @@ void KernelCache::put(const std::string& key, const Artifact& a) {
   {
     std::lock_guard lock(mutex_);
     if (!done) {
-      warn_once(fmt::format("GAF8003: cannot write to cache folder {}: {}; kernels are compiled again next time", dir_, std::strerror(error)));
+      warn_once(fmt::format("GAF8003: cannot write to cache folder {}: {}; kernels are compiled again next time", dir_,
+                            std::strerror(error)));
       return;
     }
     full = written_ == 0 || (written_ += static_cast<int64_t>(all.size())) > limit_ / 16;

@@ -18,8 +18,8 @@ class KernelCache {
   using Warn = std::function<void(const std::string&)>;
   static constexpr int64_t kDefaultLimit = int64_t{1} << 30;
 
-  // "" = memory only. A folder that is not safe to use, or cannot be made, means memory only too; `warn` is told why, once
-  // (default: a warning in the log).
+  // "" = memory only. A folder that is not safe to use, or cannot be made, means memory only too; `warn` is told why,
+  // once (default: a warning in the log).
   explicit KernelCache(std::string dir, int64_t limit_bytes = kDefaultLimit, Warn warn = {});
   ~KernelCache();
   KernelCache(const KernelCache&) = delete;
@@ -40,16 +40,16 @@ class KernelCache {
   void warn_once(const std::string& text);
   std::optional<Artifact> read_entry(const std::string& name, const std::string& key);
   std::string dir_;
-  int fd_ = -1;                               // of the folder: later changes of its path change nothing
+  int fd_ = -1;  // of the folder: later changes of its path change nothing
   int64_t limit_;
   Warn warn_;
   mutable std::mutex mutex_;
   bool warned_ = false;
-  int64_t written_ = 0;                       // since the last prune
-  std::map<std::string, Artifact> memory_;    // memory only
+  int64_t written_ = 0;                     // since the last prune
+  std::map<std::string, Artifact> memory_;  // memory only
 };
 
-std::string default_cache_dir();                  // AUTOFUSION_CACHE_DIR, else the user's cache folder
-std::string hash_key(std::string_view text);      // 128-bit hex
+std::string default_cache_dir();              // AUTOFUSION_CACHE_DIR, else the user's cache folder
+std::string hash_key(std::string_view text);  // 128-bit hex
 
 }  // namespace gaf

@@ -9,8 +9,8 @@
 
 namespace gaf {
 
-inline constexpr int64_t kBlockAlign = 64;            // a cache line, and the widest vector
-inline constexpr int64_t kHugePage = 2 << 20;         // transparent huge pages of x86-64 and aarch64 (4 KiB granule)
+inline constexpr int64_t kBlockAlign = 64;     // a cache line, and the widest vector
+inline constexpr int64_t kHugePage = 2 << 20;  // transparent huge pages of x86-64 and aarch64 (4 KiB granule)
 
 constexpr int64_t align_up(int64_t n, int64_t to = kBlockAlign) { return (n + to - 1) / to * to; }
 

@@ -1,5 +1,5 @@
-// The thread pool, see pool.h. One job at a time: a caller that finds it taken works alone, so there is no queue, nothing
-// to deadlock on, and a job never waits for another. Must not know what a job computes.
+// The thread pool, see pool.h. One job at a time: a caller that finds it taken works alone, so there is no queue,
+// nothing to deadlock on, and a job never waits for another. Must not know what a job computes.
 #include "runtime/pool.h"
 
 #include <pthread.h>
@@ -43,8 +43,8 @@ void relax() {
 uint64_t number_of(uint64_t state) { return state >> kNumberShift; }
 int threads_of(uint64_t state) { return static_cast<int>(state >> kThreadsShift & kThreadsMask); }
 
-// Worker `slot` goes to the slot-th CPU of the mask, if the pool's threads are exactly the CPUs that the process has: then
-// moving them can only hurt. With fewer threads, or a quota, the system knows better.
+// Worker `slot` goes to the slot-th CPU of the mask, if the pool's threads are exactly the CPUs that the process has:
+// then moving them can only hurt. With fewer threads, or a quota, the system knows better.
 void pin(int slot, int threads) {
   cpu_set_t mask;
   if (sched_getaffinity(0, sizeof mask, &mask) != 0 || CPU_COUNT(&mask) != threads || host_cores() != threads) return;
@@ -132,8 +132,10 @@ void Pool::run(int64_t trips, int threads, Body body, void* context) {
   // No unit is left. Close the job, so that late workers stay out, and wait for those inside to finish their last unit.
   uint64_t left = state_.fetch_and(~kOpen, std::memory_order_acq_rel);
   for (int i = 0; left & kActiveMask; left = state_.load(std::memory_order_acquire))
-    if (++i < kSpins) relax();
-    else std::this_thread::yield();
+    if (++i < kSpins)
+      relax();
+    else
+      std::this_thread::yield();
   busy_.store(false, std::memory_order_release);
 }
 

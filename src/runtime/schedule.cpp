@@ -36,7 +36,8 @@ void check_shape_of_plan(const RunPlan& p) {
   for (const PlanBuffer& b : p.buffers) {
     for (const Expr& d : b.dims)
       GAF_CHECK(d.max_sym() < symbols) << "buffer " << b.name << " mentions symbol " << d.max_sym();
-    GAF_CHECK(b.kind != PlanBuffer::constant || b.data.data || b.data.numel() == 0) << "constant " << b.name << " has no data";
+    GAF_CHECK(b.kind != PlanBuffer::constant || b.data.data || b.data.numel() == 0)
+        << "constant " << b.name << " has no data";
     if (b.kind == PlanBuffer::alias) in_table(b.index);
   }
   for (const PlanStep& s : p.steps) {
@@ -45,8 +46,10 @@ void check_shape_of_plan(const RunPlan& p) {
     if (s.kernel) {
       const auto args = static_cast<int>(s.kernel->args.size());
       for (auto [out, in] : s.kernel->inplace)
-        GAF_CHECK(out >= 0 && out < args && in >= 0 && in < args && out != in) << s.kernel->name << ": inplace " << out << ", " << in;
-      for (const Expr& e : s.kernel->sizes) GAF_CHECK(e.max_sym() < symbols) << s.kernel->name << " mentions symbol " << e.max_sym();
+        GAF_CHECK(out >= 0 && out < args && in >= 0 && in < args && out != in)
+            << s.kernel->name << ": inplace " << out << ", " << in;
+      for (const Expr& e : s.kernel->sizes)
+        GAF_CHECK(e.max_sym() < symbols) << s.kernel->name << " mentions symbol " << e.max_sym();
     } else {
       for (auto [symbol, position, element] : s.host->binds)
         GAF_CHECK(symbol >= 0 && symbol < symbols && position >= 0 && element >= 0 &&
@@ -81,8 +84,8 @@ void Schedule::resolve_aliases(const RunPlan& plan) {
   }
 }
 
-// A segment ends behind a host step that gives a symbol its value. A buffer belongs to the segment that first mentions it;
-// results of a segment's last step belong to the next one, which knows their sizes.
+// A segment ends behind a host step that gives a symbol its value. A buffer belongs to the segment that first mentions
+// it; results of a segment's last step belong to the next one, which knows their sizes.
 void Schedule::cut_segments(const RunPlan& plan) {
   std::vector<char> known(plan.symbols.size(), 0), mentioned(plan.buffers.size(), 0);
   for (int b : plan.inputs)
@@ -94,8 +97,8 @@ void Schedule::cut_segments(const RunPlan& plan) {
     const PlanBuffer& buffer = plan.buffers[static_cast<size_t>(b)];
     const std::vector<int> missing = unknown_symbols(buffer.dims, known);
     if (!missing.empty())
-      throw UserError("GAF3105", "dimension '" + plan.symbols[static_cast<size_t>(missing[0])] + "' of tensor '" + buffer.name +
-                                     "' is given by no input" + (result ? " and no result" : ""));
+      throw UserError("GAF3105", "dimension '" + plan.symbols[static_cast<size_t>(missing[0])] + "' of tensor '" +
+                                     buffer.name + "' is given by no input" + (result ? " and no result" : ""));
     segments.back().buffers.push_back(b);
   };
   for (int b : plan.inputs) mention(b, false);
@@ -126,7 +129,8 @@ void Schedule::cut_segments(const RunPlan& plan) {
   for (Segment& s : segments) {
     const std::vector<int> here = s.buffers;
     for (int b : here)
-      if (!std::exchange(mentioned[static_cast<size_t>(root[static_cast<size_t>(b)])], 1)) s.buffers.push_back(root[static_cast<size_t>(b)]);
+      if (!std::exchange(mentioned[static_cast<size_t>(root[static_cast<size_t>(b)])], 1))
+        s.buffers.push_back(root[static_cast<size_t>(b)]);
     std::sort(s.buffers.begin(), s.buffers.end());
   }
 }
@@ -142,8 +146,10 @@ void Schedule::set_lifetimes(const RunPlan& plan) {
     if (!plan.steps[i].host) continue;
     for (int b : plan.steps[i].host->results) {
       Place& p = place[static_cast<size_t>(b)];
-      GAF_CHECK(root[static_cast<size_t>(b)] == b && p.first == static_cast<int>(i) && plan.buffers[static_cast<size_t>(b)].kind != PlanBuffer::input)
-          << "host step " << plan.steps[i].host->name << " writes buffer " << plan.buffers[static_cast<size_t>(b)].name << " of somebody else";
+      GAF_CHECK(root[static_cast<size_t>(b)] == b && p.first == static_cast<int>(i) &&
+                plan.buffers[static_cast<size_t>(b)].kind != PlanBuffer::input)
+          << "host step " << plan.steps[i].host->name << " writes buffer " << plan.buffers[static_cast<size_t>(b)].name
+          << " of somebody else";
       p.kind = Place::held, p.by_host = true;
     }
   }
@@ -151,13 +157,14 @@ void Schedule::set_lifetimes(const RunPlan& plan) {
     if (plan.buffers[b].kind == PlanBuffer::constant) place[b].kind = Place::constant;
   for (size_t i = 0; i < plan.inputs.size(); i++) {
     Place& p = place[static_cast<size_t>(plan.inputs[i])];
-    GAF_CHECK(plan.buffers[static_cast<size_t>(plan.inputs[i])].kind == PlanBuffer::input) << "input " << i << " is no input buffer";
+    GAF_CHECK(plan.buffers[static_cast<size_t>(plan.inputs[i])].kind == PlanBuffer::input)
+        << "input " << i << " is no input buffer";
     p.kind = Place::input, p.index = static_cast<int>(i);
   }
 }
 
-// A value that a step computes goes straight into the output's memory, also when the output is a whole view of it. The rest
-// (inputs, constants, one value given out twice) is copied at the end.
+// A value that a step computes goes straight into the output's memory, also when the output is a whole view of it. The
+// rest (inputs, constants, one value given out twice) is copied at the end.
 void Schedule::place_outputs(const RunPlan& plan) {
   for (size_t i = 0; i < plan.outputs.size(); i++) {
     const int b = plan.outputs[i], r = root[static_cast<size_t>(b)];
@@ -174,8 +181,8 @@ void Schedule::place_outputs(const RunPlan& plan) {
   }
   for (size_t b = 0; b < place.size(); b++)
     GAF_CHECK(place[b].kind != Place::arena || plan.buffers[b].kind == PlanBuffer::arena)
-        << "buffer " << plan.buffers[b].name << " is " << (plan.buffers[b].kind == PlanBuffer::output ? "an output" : "an input")
-        << " that the plan's list lacks";
+        << "buffer " << plan.buffers[b].name << " is "
+        << (plan.buffers[b].kind == PlanBuffer::output ? "an output" : "an input") << " that the plan's list lacks";
 }
 
 void Schedule::allow_in_place(const RunPlan& plan) {
@@ -188,8 +195,8 @@ void Schedule::allow_in_place(const RunPlan& plan) {
       const Place& from = place[static_cast<size_t>(root_of(in))];
       int readers = 0;  // the same buffer as two operands: not what the kernel's author had in mind
       for (size_t a = 0; a < k.args.size(); a++) readers += root_of(static_cast<int>(a)) == root_of(in);
-      if (to.kind == Place::arena && from.kind == Place::arena && to.in_place_of < 0 && to.first == static_cast<int>(i) &&
-          from.first < to.first && from.last == to.first && readers == 1)
+      if (to.kind == Place::arena && from.kind == Place::arena && to.in_place_of < 0 &&
+          to.first == static_cast<int>(i) && from.first < to.first && from.last == to.first && readers == 1)
         to.in_place_of = root_of(in);
     }
   }

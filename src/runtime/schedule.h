@@ -1,5 +1,6 @@
-// What can be said of a plan before any size is known: whose memory each buffer uses, from which step to which it lives, and
-// into which segments data-dependent sizes cut the run. Made once per executor. Must not know numbers of bytes.
+// What can be said of a plan before any size is known: whose memory each buffer uses, from which step to which it
+// lives, and into which segments data-dependent sizes cut the run. Made once per executor. Must not know numbers of
+// bytes.
 #pragma once
 #include <utility>
 #include <vector>
@@ -25,18 +26,19 @@ struct Place {
 };
 
 struct Segment {
-  int begin = 0, end = 0;        // steps
-  std::vector<int> buffers;      // those first mentioned here (aliases too), ascending: their dims can be computed when it begins
+  int begin = 0, end = 0;  // steps
+  std::vector<int>
+      buffers;  // those first mentioned here (aliases too), ascending: their dims can be computed when it begins
 };
 
 struct Schedule {
   explicit Schedule(const RunPlan& plan);  // InternalError if the plan is malformed; UserError GAF3105
 
-  std::vector<int> root;                       // per buffer: itself, or what it is an alias of in the end
-  std::vector<Place> place;                    // per buffer; of roots only
-  std::vector<Segment> segments;               // at least one
-  std::vector<std::vector<int>> released;      // per step: held roots that nobody reads after it
-  std::vector<std::pair<int, int>> copies;     // (output position, buffer): outputs that are copied at the end
+  std::vector<int> root;                    // per buffer: itself, or what it is an alias of in the end
+  std::vector<Place> place;                 // per buffer; of roots only
+  std::vector<Segment> segments;            // at least one
+  std::vector<std::vector<int>> released;   // per step: held roots that nobody reads after it
+  std::vector<std::pair<int, int>> copies;  // (output position, buffer): outputs that are copied at the end
   int64_t max_args = 0;
 
  private:

@@ -28,7 +28,8 @@ std::string refusal(std::vector<const char*> words) {
 }
 
 TEST(CommandLine, ModelAndOptionsInAnyOrder) {
-  const CommandLine c = parse({"run", "--shape", "x:4,8", "m.onnx", "--shape=y:1", "--random=7", "-vv", "-o", "out.npz"});
+  const CommandLine c =
+      parse({"run", "--shape", "x:4,8", "m.onnx", "--shape=y:1", "--random=7", "-vv", "-o", "out.npz"});
   EXPECT_EQ(c.command, "run");
   EXPECT_EQ(c.model, "m.onnx");
   EXPECT_THAT(c.all("shape"), ElementsAre("x:4,8", "y:1"));
@@ -39,8 +40,11 @@ TEST(CommandLine, ModelAndOptionsInAnyOrder) {
 }
 
 TEST(CommandLine, OptionsThatAreSettings) {
-  const CommandLine c = parse({"explain", "m.onnx", "--strategy", "aggressive", "--no-autofuse", "--max-fusion-depth=3", "--strict", "--threads", "2"});
-  EXPECT_THAT(c.settings, UnorderedElementsAre(Pair("strategy", "aggressive"), Pair("enable_autofuse", "false"), Pair("max_fusion_depth", "3"), Pair("strict", "true"), Pair("threads", "2")));
+  const CommandLine c = parse({"explain", "m.onnx", "--strategy", "aggressive", "--no-autofuse", "--max-fusion-depth=3",
+                               "--strict", "--threads", "2"});
+  EXPECT_THAT(c.settings,
+              UnorderedElementsAre(Pair("strategy", "aggressive"), Pair("enable_autofuse", "false"),
+                                   Pair("max_fusion_depth", "3"), Pair("strict", "true"), Pair("threads", "2")));
 }
 
 TEST(CommandLine, ValuesMayLookLikeOptionsOrEquations) {
@@ -52,7 +56,8 @@ TEST(CommandLine, ValuesMayLookLikeOptionsOrEquations) {
 }
 
 TEST(CommandLine, UnknownWords) {
-  EXPECT_THAT(refusal({"run", "m.onnx", "--stratgy", "fast"}), HasSubstr("GAF1101: unknown option '--stratgy' (did you mean '--strategy'?)"));
+  EXPECT_THAT(refusal({"run", "m.onnx", "--stratgy", "fast"}),
+              HasSubstr("GAF1101: unknown option '--stratgy' (did you mean '--strategy'?)"));
   EXPECT_THAT(refusal({"run", "m.onnx", "--stratgy=fast"}), HasSubstr("unknown option '--stratgy'"));
   EXPECT_THAT(refusal({"rum", "m.onnx"}), HasSubstr("unknown command 'rum' (did you mean 'run'?)"));
   EXPECT_THAT(refusal({"--versoin"}), HasSubstr("did you mean '--version'"));

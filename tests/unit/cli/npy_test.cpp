@@ -58,19 +58,27 @@ TEST(Npy, RoundTripOfEveryType) {
 
 TEST(Npy, OrdersAndVersions) {
   const std::string data = raw<float>({1, 2, 3, 4, 5, 6});
-  EXPECT_THAT(values(read_npy(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }\n", data), "x")), ElementsAre(1, 3, 5, 2, 4, 6));
-  EXPECT_THAT(values(read_npy(npy("{\"shape\":(3,),\"fortran_order\":False,\"descr\":\"<f4\"}", data, 2), "x")), ElementsAre(1, 2, 3));
-  EXPECT_THAT(values(read_npy(npy("{'descr': '>i2', 'fortran_order': False, 'shape': (2L,), }", {"\x00\x01\x01\x00", 4}), "x")), ElementsAre(1, 256));
+  EXPECT_THAT(values(read_npy(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }\n", data), "x")),
+              ElementsAre(1, 3, 5, 2, 4, 6));
+  EXPECT_THAT(values(read_npy(npy("{\"shape\":(3,),\"fortran_order\":False,\"descr\":\"<f4\"}", data, 2), "x")),
+              ElementsAre(1, 2, 3));
+  EXPECT_THAT(
+      values(read_npy(npy("{'descr': '>i2', 'fortran_order': False, 'shape': (2L,), }", {"\x00\x01\x01\x00", 4}), "x")),
+      ElementsAre(1, 256));
 }
 
 TEST(Npy, Refusals) {
   const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }";
   EXPECT_THAT(refusal("hello"), HasSubstr("x.npy: not a .npy file"));
   EXPECT_THAT(refusal(npy(good, "1234567")), HasSubstr("truncated"));
-  EXPECT_THAT(refusal(npy("{'descr': 'O', 'fortran_order': False, 'shape': (2,), }", "12345678")), HasSubstr("element type 'O'"));
-  EXPECT_THAT(refusal(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", "12345678")), HasSubstr("plain numbers"));
-  EXPECT_THAT(refusal(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", "12345678")), HasSubstr("bad shape"));
-  EXPECT_THAT(refusal(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904,4), }", "12345678")), HasSubstr("too large"));
+  EXPECT_THAT(refusal(npy("{'descr': 'O', 'fortran_order': False, 'shape': (2,), }", "12345678")),
+              HasSubstr("element type 'O'"));
+  EXPECT_THAT(refusal(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", "12345678")),
+              HasSubstr("plain numbers"));
+  EXPECT_THAT(refusal(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", "12345678")),
+              HasSubstr("bad shape"));
+  EXPECT_THAT(refusal(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904,4), }", "12345678")),
+              HasSubstr("too large"));
   EXPECT_THAT(refusal(npy("{'descr': '<f4', 'shape': (2,)}", "12345678")), HasSubstr("not complete"));
   EXPECT_THAT(refusal(npy(good, "12345678", 9)), HasSubstr("unknown version"));
 }
@@ -94,7 +102,8 @@ TEST(Npz, RoundTrip) {
 
 TEST(Npz, DamageIsFoundOrHarmless) {
   const std::string good = write_npz(two());
-  for (size_t cut = 0; cut < good.size(); cut += 7) EXPECT_THROW(read_npz(good.substr(0, cut), "x.npz"), UserError) << cut;
+  for (size_t cut = 0; cut < good.size(); cut += 7)
+    EXPECT_THROW(read_npz(good.substr(0, cut), "x.npz"), UserError) << cut;
   for (size_t i = 0; i < good.size(); i++) {
     std::string bad = good;
     bad[i] = static_cast<char>(bad[i] ^ 0x41);

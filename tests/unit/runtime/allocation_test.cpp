@@ -44,7 +44,8 @@ TEST(HotPath, ARepeatedCallAllocatesNothing) {
   }
   for (const int threads : {1, 2}) {
     Executor e(p, threads);
-    std::vector<Tensor> inputs{Tensor::make(DType::f32, {1000})}, other{Tensor::make(DType::f32, {500})}, out, out_other;
+    std::vector<Tensor> inputs{Tensor::make(DType::f32, {1000})}, other{Tensor::make(DType::f32, {500})}, out,
+        out_other;
     e.run(inputs, out);  // plans, and allocates what it returns
     e.run(other, out_other);
     const long before = g_allocations;

@@ -1,7 +1,5 @@
-// The executor on plans made by hand, with kernels that are C++ functions: sizes, aliases, outputs, overlap, host steps,
-// threads, fork.
-#include "runtime/plan.h"
-
+// The executor on plans made by hand, with kernels that are C++ functions: sizes, aliases, outputs, overlap, host
+// steps, threads, fork.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -12,6 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "runtime/plan.h"
 
 namespace gaf {
 namespace {
@@ -28,7 +27,8 @@ void twice(void* const* b, const int64_t*, void*, int64_t lo, int64_t hi) {
   for (int64_t i = lo; i < hi; i++) static_cast<float*>(b[1])[i] = static_cast<const float*>(b[0])[i] * 2;
 }
 void add(void* const* b, const int64_t*, void*, int64_t lo, int64_t hi) {
-  for (int64_t i = lo; i < hi; i++) static_cast<float*>(b[2])[i] = static_cast<const float*>(b[0])[i] + static_cast<const float*>(b[1])[i];
+  for (int64_t i = lo; i < hi; i++)
+    static_cast<float*>(b[2])[i] = static_cast<const float*>(b[0])[i] + static_cast<const float*>(b[1])[i];
 }
 // Goes through scratch, so that two workers with one scratch would spoil each other's numbers.
 void square_through_scratch(void* const* b, const int64_t*, void* scratch, int64_t lo, int64_t hi) {
@@ -66,8 +66,8 @@ const Expr n = Expr::sym(0);
 RunPlan chain() {
   RunPlan p;
   p.symbols = {"n"};
-  p.buffers = {buffer(PlanBuffer::input, "x", {n}, 0), buffer(PlanBuffer::arena, "a", {n}), buffer(PlanBuffer::arena, "b", {n}),
-               buffer(PlanBuffer::output, "y", {n}, 0)};
+  p.buffers = {buffer(PlanBuffer::input, "x", {n}, 0), buffer(PlanBuffer::arena, "a", {n}),
+               buffer(PlanBuffer::arena, "b", {n}), buffer(PlanBuffer::output, "y", {n}, 0)};
   p.inputs = {0};
   p.outputs = {3};
   p.steps = {kernel("k0", add_one, {0, 1}, n), kernel("k1", twice, {1, 2}, n), kernel("k2", add_one, {2, 3}, n)};
@@ -184,8 +184,9 @@ TEST(Binding, ExpressionsAreCheckedAndSolved) {
   RunPlan p;
   p.symbols = {"batch", "seq"};
   const Expr batch = Expr::sym(0), seq = Expr::sym(1);
-  p.buffers = {buffer(PlanBuffer::input, "half", {batch, seq * 2 + 1}, 0), buffer(PlanBuffer::input, "x", {batch, 8}, 1),
-               buffer(PlanBuffer::output, "y", {batch, seq}, 0), buffer(PlanBuffer::input, "z", {seq + batch}, 2)};
+  p.buffers = {buffer(PlanBuffer::input, "half", {batch, seq * 2 + 1}, 0),
+               buffer(PlanBuffer::input, "x", {batch, 8}, 1), buffer(PlanBuffer::output, "y", {batch, seq}, 0),
+               buffer(PlanBuffer::input, "z", {seq + batch}, 2)};
   p.inputs = {0, 1, 3};
   p.outputs = {2};
   // y of batch * seq elements from x's first ones
@@ -197,10 +198,12 @@ TEST(Binding, ExpressionsAreCheckedAndSolved) {
 
   EXPECT_THAT(refusal(e, {floats({4, 7}), floats({5, 8}), floats({7})}),
               HasSubstr("GAF3102: input 'x': expected float32 [batch=4,8], got [5,8] ('batch' is 4 in input 'half')"));
-  EXPECT_THAT(refusal(e, {floats({4, 7}), floats({4, 9}), floats({7})}), HasSubstr("input 'x': expected float32 [batch=4,8], got [4,9]"));
+  EXPECT_THAT(refusal(e, {floats({4, 7}), floats({4, 9}), floats({7})}),
+              HasSubstr("input 'x': expected float32 [batch=4,8], got [4,9]"));
   EXPECT_THAT(refusal(e, {floats({4, 7}), floats({4, 8}), floats({9})}), HasSubstr("input 'z': expected"));
   EXPECT_THAT(refusal(e, {floats({4, 7}), floats({4, 8, 1}), floats({7})}), HasSubstr("input 'x'"));
-  EXPECT_THAT(refusal(e, {floats({4, 8}), floats({4, 8}), floats({8})}), HasSubstr("input 'half': expected"));  // 8 is even
+  EXPECT_THAT(refusal(e, {floats({4, 8}), floats({4, 8}), floats({8})}),
+              HasSubstr("input 'half': expected"));  // 8 is even
   EXPECT_EQ(refusal(e, {floats({4, 7}), floats({4, 8}), floats({7})}), "");
 }
 
@@ -233,7 +236,8 @@ TEST(Binding, MemoryLimit) {
   Executor e(std::move(p), 1);
   EXPECT_EQ(refusal(e, {floats({1000})}), "");
   EXPECT_THAT(refusal(e, {floats({100000})}), HasSubstr("GAF6003"));
-  EXPECT_THAT(refusal(e, {floats({100000})}), HasSubstr("GAF6003: needs 1.1 MiB, limit 1.0 MiB"));  // also the second time
+  EXPECT_THAT(refusal(e, {floats({100000})}),
+              HasSubstr("GAF6003: needs 1.1 MiB, limit 1.0 MiB"));  // also the second time
   EXPECT_EQ(refusal(e, {floats({1000})}), "");
 }
 
@@ -254,7 +258,8 @@ std::vector<Tensor> positive(std::span<const Tensor> args) {
   std::copy(kept.begin(), kept.end(), t.mut<float>());
   return {t};
 }
-PlanStep host(std::string name, std::vector<int> args, std::vector<int> results, std::function<std::vector<Tensor>(std::span<const Tensor>)> f) {
+PlanStep host(std::string name, std::vector<int> args, std::vector<int> results,
+              std::function<std::vector<Tensor>(std::span<const Tensor>)> f) {
   HostStep h;
   h.name = std::move(name);
   h.args = std::move(args);
@@ -268,11 +273,13 @@ RunPlan filter() {
   const Expr m = Expr::sym(1);
   RunPlan p;
   p.symbols = {"n", "m"};
-  p.buffers = {buffer(PlanBuffer::input, "x", {n}, 0), buffer(PlanBuffer::arena, "t", {n}), buffer(PlanBuffer::arena, "a", {m}),
-               buffer(PlanBuffer::arena, "b", {m}), buffer(PlanBuffer::output, "y", {m}, 0)};
+  p.buffers = {buffer(PlanBuffer::input, "x", {n}, 0), buffer(PlanBuffer::arena, "t", {n}),
+               buffer(PlanBuffer::arena, "a", {m}), buffer(PlanBuffer::arena, "b", {m}),
+               buffer(PlanBuffer::output, "y", {m}, 0)};
   p.inputs = {0};
   p.outputs = {4};
-  p.steps = {kernel("k0", twice, {0, 1}, n), host("positive", {1}, {2}, positive), kernel("k1", add_one, {2, 3}, m), kernel("k2", twice, {3, 4}, m)};
+  p.steps = {kernel("k0", twice, {0, 1}, n), host("positive", {1}, {2}, positive), kernel("k1", add_one, {2, 3}, m),
+             kernel("k2", twice, {3, 4}, m)};
   return p;
 }
 
@@ -294,7 +301,8 @@ TEST(HostSteps, SizeReadFromATensor) {
   const Expr m = Expr::sym(1);
   RunPlan p;
   p.symbols = {"n", "m"};
-  p.buffers = {buffer(PlanBuffer::input, "x", {n}, 0), buffer(PlanBuffer::input, "s", {1}, 1, DType::i64), buffer(PlanBuffer::output, "y", {m}, 0)};
+  p.buffers = {buffer(PlanBuffer::input, "x", {n}, 0), buffer(PlanBuffer::input, "s", {1}, 1, DType::i64),
+               buffer(PlanBuffer::output, "y", {m}, 0)};
   p.inputs = {0, 1};
   p.outputs = {2};
   PlanStep read = host("shape", {1}, {}, [](std::span<const Tensor>) { return std::vector<Tensor>{}; });
@@ -312,11 +320,13 @@ TEST(HostSteps, ResultMayBeAViewOfTheArgument) {
   // t = x * 2; v = t (same bytes); t's memory is used again by u; y = v + u
   RunPlan p;
   p.symbols = {"n"};
-  p.buffers = {buffer(PlanBuffer::input, "x", {n}, 0), buffer(PlanBuffer::arena, "t", {n}), buffer(PlanBuffer::arena, "v", {n}),
-               buffer(PlanBuffer::arena, "u", {n}),    buffer(PlanBuffer::output, "y", {n}, 0), buffer(PlanBuffer::alias, "w", {n}, 2)};
+  p.buffers = {buffer(PlanBuffer::input, "x", {n}, 0),  buffer(PlanBuffer::arena, "t", {n}),
+               buffer(PlanBuffer::arena, "v", {n}),     buffer(PlanBuffer::arena, "u", {n}),
+               buffer(PlanBuffer::output, "y", {n}, 0), buffer(PlanBuffer::alias, "w", {n}, 2)};
   p.inputs = {0};
   p.outputs = {4};
-  p.steps = {kernel("k0", twice, {0, 1}, n), host("view", {1}, {2}, [](std::span<const Tensor> a) { return std::vector<Tensor>{a[0]}; }),
+  p.steps = {kernel("k0", twice, {0, 1}, n),
+             host("view", {1}, {2}, [](std::span<const Tensor> a) { return std::vector<Tensor>{a[0]}; }),
              kernel("k1", add_one, {0, 3}, n), kernel("k2", add, {5, 3, 4}, n)};
   Executor e(std::move(p), 1);
   std::vector<Tensor> out;
@@ -377,7 +387,8 @@ TEST(Plan, MalformedPlansAreRefused) {
 // ---- threads ----
 RunPlan squares() {
   RunPlan p = chain();
-  p.steps = {kernel("k0", add_one, {0, 1}, n), kernel("k1", square_through_scratch, {1, 2}, n, 64 * 4), kernel("k2", add_one, {2, 3}, n)};
+  p.steps = {kernel("k0", add_one, {0, 1}, n), kernel("k1", square_through_scratch, {1, 2}, n, 64 * 4),
+             kernel("k2", add_one, {2, 3}, n)};
   return p;
 }
 

@@ -62,11 +62,18 @@ TEST(Pool, ParkedWorkersWakeUp) {
   std::atomic<int> helped{0};
   for (int i = 0; i < 20 && helped == 0; i++) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));  // long past spinning
-    struct Ctx { std::atomic<int>* helped; } ctx{&helped};
-    pool.run(2, 2, [](void* p, int slot, int64_t, int64_t) {
-      if (slot > 0) (*static_cast<Ctx*>(p)->helped)++;
-      else std::this_thread::sleep_for(std::chrono::milliseconds(20));  // leaves the other unit to the worker
-    }, &ctx);
+    struct Ctx {
+      std::atomic<int>* helped;
+    } ctx{&helped};
+    pool.run(
+        2, 2,
+        [](void* p, int slot, int64_t, int64_t) {
+          if (slot > 0)
+            (*static_cast<Ctx*>(p)->helped)++;
+          else
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));  // leaves the other unit to the worker
+        },
+        &ctx);
   }
   EXPECT_GT(helped, 0);
 }
@@ -75,13 +82,19 @@ TEST(Pool, NestedCallsRunAlone) {
   Pool& pool = Pool::process();
   pool.reserve(3);
   std::atomic<int> inner{0};
-  pool.run(6, 3, [](void* p, int, int64_t lo, int64_t hi) {
-    for (int64_t i = lo; i < hi; i++)
-      Pool::process().run(10, 3, [](void* q, int slot, int64_t l, int64_t h) {
-        EXPECT_EQ(slot, 0);
-        *static_cast<std::atomic<int>*>(q) += static_cast<int>(h - l);
-      }, p);
-  }, &inner);
+  pool.run(
+      6, 3,
+      [](void* p, int, int64_t lo, int64_t hi) {
+        for (int64_t i = lo; i < hi; i++)
+          Pool::process().run(
+              10, 3,
+              [](void* q, int slot, int64_t l, int64_t h) {
+                EXPECT_EQ(slot, 0);
+                *static_cast<std::atomic<int>*>(q) += static_cast<int>(h - l);
+              },
+              p);
+      },
+      &inner);
   EXPECT_EQ(inner, 60);
 }
 
@@ -162,11 +175,13 @@ TEST(Pool, DISABLED_Times) {
     for (int i = 0; i < (parked ? 100 : 10000); i++) {
       if (parked) std::this_thread::sleep_for(std::chrono::milliseconds(2));
       const auto start = std::chrono::steady_clock::now();
-      pool.run(2, 2, [](void*, int, int64_t, int64_t) {}, nullptr);
+      pool.run(
+          2, 2, [](void*, int, int64_t, int64_t) {}, nullptr);
       us.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
     }
     std::sort(us.begin(), us.end());
-    std::printf("%s: median %.2f us, p90 %.2f us\n", parked ? "parked" : "hot", us[us.size() / 2], us[us.size() * 9 / 10]);
+    std::printf("%s: median %.2f us, p90 %.2f us\n", parked ? "parked" : "hot", us[us.size() / 2],
+                us[us.size() * 9 / 10]);
   }
 }
 
