@@ -53,13 +53,11 @@ class Analyser {
       if (as_given.nodes[i].op != "input" && !as_given.nodes[i].args.empty()) given.push_back(i);
     a_.kernel_name = kernel_label(as_given, given);
     price_apart(groups, nodes);
-    Verdict no = whole(g, groups, nodes);
-    if (!no && !in_phases(g)) return no;
+    const Verdict no = whole(g, groups, nodes);
+    // A layout change that rides on the reads of a heavy kernel can cost more than a phase of its own.
+    if (!no || a_.predicted_us > a_.unfused_us) in_phases(g);
+    if (a_.kernel.body.empty()) return no;
     a_.kernel.name = a_.kernel_name;
-    const kir::Work w = kir::analyse(a_.kernel, a_.target, hinted_sizes(a_.kernel, g), workers_);
-    a_.predicted_us = w.us, a_.regs = w.regs_added;
-    for (const Mem m : {Mem::scratch, Mem::ub})
-      if (const auto it = w.peak.find(m); it != w.peak.end()) a_.ub_bytes += it->second;
     return Verdict::yes();
   }
 
@@ -86,15 +84,16 @@ class Analyser {
     const auto& made_kernel = lowerings_.get(fn);
     if (const Verdict* no = std::get_if<Verdict>(&made_kernel)) return *no;
     const Lowered& l = std::get<Lowered>(made_kernel);
-    a_.kernel = l.kernel;
+    std::vector<Analysis::Argument> args;
     for (const KernelArg& arg : l.args) {
-      if (arg.kind == KernelArg::input) take(g, inputs[arg.index], arg.pack);
-      else if (arg.kind == KernelArg::output) a_.args.push_back({.output = static_cast<int>(arg.index)});
+      if (arg.kind == KernelArg::input) args.push_back(argument(g, inputs[arg.index], arg.pack));
+      else if (arg.kind == KernelArg::output) args.push_back({.output = static_cast<int>(arg.index)});
     }
+    offer(l.kernel, std::move(args), g);
     return Verdict::yes();
   }
 
-  bool in_phases(const Graph& g) {
+  void in_phases(const Graph& g) {
     FusionConfig config;
     config.strategy = Strategy::aggressive;
     const Plan plan = plan_kernels(g, a_.target, config, {[&](const Graph& fn) { return lowerings_.price(fn, workers_); }});
@@ -105,33 +104,42 @@ class Analyser {
       const Graph& fn = plan.graph.kernels[static_cast<size_t>(n.callee)];
       computing += !only_views(fn);
       const auto& made = lowerings_.get(fn);
-      if (!std::holds_alternative<Lowered>(made)) return false;
+      if (!std::holds_alternative<Lowered>(made)) return;
       calls.push_back(&std::get<Lowered>(made));
     }
-    if (computing != 1) return false;
+    if (computing != 1) return;
     std::optional<Chained> chained = chain_kernels(plan.graph, calls);
-    if (!chained) return false;
-    a_.kernel = std::move(chained->kernel);
-    a_.args.clear();
+    if (!chained) return;
+    std::vector<Analysis::Argument> args;
     int last = -1;  // `launch` takes outputs in the part's own order
     for (const Chained::Param& p : chained->params) {
       if (p.temp) continue;
       int output = -1;
       for (size_t o = 0; o < plan.graph.outputs.size(); o++)
         if (plan.graph.outputs[o].value == p.value) output = static_cast<int>(o);
-      if (output >= 0 && output != last + 1) return false;
-      if (output >= 0) a_.args.push_back({.output = last = output});
-      else take(plan.graph, p.value, p.pack);
+      if (output >= 0 && output != last + 1) return;
+      if (output >= 0) args.push_back({.output = last = output});
+      else args.push_back(argument(plan.graph, p.value, p.pack));
     }
-    for (const kir::KernelProblem& p : kir::verify_kernel(a_.kernel, a_.target))
-      GAF_CHECK(p.warning) << "phases of " << a_.kernel_name << ": " << p.text << "\n" << kir::print_kernel(a_.kernel);
-    return true;
+    for (const kir::KernelProblem& p : kir::verify_kernel(chained->kernel, a_.target))
+      GAF_CHECK(p.warning) << "phases of " << a_.kernel_name << ": " << p.text << "\n" << kir::print_kernel(chained->kernel);
+    offer(std::move(chained->kernel), std::move(args), g);
   }
 
-  // An argument that the kernel reads: one of the part's inputs, or a weight, re-laid.
-  void take(const Graph& g, Value v, const std::optional<Pack>& pack) {
-    if (const Tensor* c = constant(g, v)) a_.args.push_back({.weight = pack ? apply(*pack, *c) : *c});
-    else a_.args.push_back({.input = static_cast<int>(v.node)});
+  // Takes the kernel if it is the first or faster than the one before.
+  void offer(kir::Kernel k, std::vector<Analysis::Argument> args, const Graph& g) {
+    const kir::Work w = kir::analyse(k, a_.target, hinted_sizes(k, g), workers_);
+    if (!a_.kernel.body.empty() && w.us >= a_.predicted_us) return;
+    a_.kernel = std::move(k), a_.args = std::move(args);
+    a_.predicted_us = w.us, a_.regs = w.regs_added, a_.ub_bytes = 0;
+    for (const Mem m : {Mem::scratch, Mem::ub})
+      if (const auto it = w.peak.find(m); it != w.peak.end()) a_.ub_bytes += it->second;
+  }
+
+  // What the kernel reads: one of the part's inputs, or a weight, re-laid.
+  static Analysis::Argument argument(const Graph& g, Value v, const std::optional<Pack>& pack) {
+    if (const Tensor* c = constant(g, v)) return {.weight = pack ? apply(*pack, *c) : *c};
+    return {.input = static_cast<int>(v.node)};
   }
 };
 

@@ -138,16 +138,16 @@ void Emitter::fill_run(const Window& d0, Val from, Val to, double v) {
 // d(r, c) = s(r, c), where s runs along its rows and d along its columns.
 void Emitter::transpose_memory(const Window& d0, const Window& s0, std::optional<double> pad) {
   Window d = d0, s = s0;
-  Expr nrows = d.nrows, ncols = d.ncols;
+  Expr nrows = d.nrows, ncols = d.ncols, row0 = 0, col0 = 0;
   if (pad) {  // the constant everywhere if anything is missing, then what exists
     Val complete = s.exists;
     auto also = [&](Val c) { complete = complete ? ir_.and_(complete, c) : c; };
-    auto shrink = [&](Expr& n, const Bound& b) {
-      GAF_CHECK(!b.lo) << "a transposing copy that begins before its source";
+    auto shrink = [&](Expr& first, Expr& n, const Bound& b) {
       if (b.hi) n = min(n, max(*b.hi, Expr(0)));
+      if (b.lo) first = max(*b.lo, Expr(0)), n = max(n - first, Expr(0));
     };
-    shrink(nrows, s.row_bound);
-    shrink(ncols, s.col_bound);
+    shrink(row0, nrows, s.row_bound);
+    shrink(col0, ncols, s.col_bound);
     if (!(nrows == d.nrows)) also(ir_.icmp(Pred::eq, syms_.value(nrows), syms_.value(d.nrows)));
     if (!(ncols == d.ncols)) also(ir_.icmp(Pred::eq, syms_.value(ncols), syms_.value(d.ncols)));
     if (complete)
@@ -157,6 +157,8 @@ void Emitter::transpose_memory(const Window& d0, const Window& s0, std::optional
   }
   d.row_bound = d.col_bound = s.row_bound = s.col_bound = {};
   s.padded = false;
+  const Val down = row0.is(0) ? nullptr : syms_.value(row0), right = col0.is(0) ? nullptr : syms_.value(col0);
+  d = moved(d, down, right), s = moved(s, down, right);
   Val exists = s.exists;
   s.exists = nullptr;
   auto all = [&] {
