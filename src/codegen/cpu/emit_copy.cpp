@@ -36,28 +36,32 @@ void Emitter::copy_to_reg(const Copy& c) {
   struct Out { int64_t r, c, n; Val v; };
   std::vector<Out> out;
   std::optional<Expr> nrows, ncols;
-  auto dynamic = [&](const Expr& n) { return syms_.number(n) ? std::nullopt : std::optional(n); };
+  auto fewer = [&](const Expr& n, int64_t than) {  // valid extents to note
+    const auto known = syms_.number(n);
+    return known && *known >= than ? std::nullopt : std::optional(n);
+  };
   if (in_reg(c.src)) {
     Part s = part(c.src);
     GAF_CHECK(!c.pad) << "`else` of a register tile";
     const DType from = tile(c.src.id).type;
     const bool turned = c.src.transposed != c.dst.transposed || (s.rows != d.rows && s.rows == d.cols && s.cols == d.rows);
     if (turned) {
-      for (int64_t r = 0; r < d.rows; r++)
-        for (int64_t i = 0; i < d.cols; i++) out.push_back({r, i, 1, convert(get(s.tile, s.r + i, s.c + r, 1), from, to)});
-      std::swap(s.nrows, s.ncols);
+      for (int64_t r = 0; r < std::min(d.rows, s.cols); r++)
+        for (int64_t i = 0; i < std::min(d.cols, s.rows); i++) out.push_back({r, i, 1, convert(get(s.tile, s.r + i, s.c + r, 1), from, to)});
+      s.nrows.swap(s.ncols);
+      std::swap(s.rows, s.cols);
     } else {
-      for (int64_t r = 0; r < d.rows; r++)
+      for (int64_t r = 0; r < std::min(d.rows, s.rows); r++)
         for_chunks(d, [&](int64_t i, int64_t n) { out.push_back({r, i, n, convert(get(s.tile, s.r + r, s.c + i, n), from, to)}); });
     }
-    nrows = s.nrows, ncols = s.ncols;
+    nrows = s.nrows ? s.nrows : fewer(s.rows, d.rows), ncols = s.ncols ? s.ncols : fewer(s.cols, d.cols);
   } else {
     Window s = window(c.src, c.pad.has_value());
     if (c.dst.transposed) s = flipped(s);
     if (s.rows != d.rows && s.cols != d.cols && s.rows * s.cols == d.rows * d.cols && (s.rows == 1 || s.cols == 1)) s = flipped(s);
     if (!c.pad) fit(s, d.rows, d.cols);
-    GAF_CHECK(c.pad || (s.rows == d.rows && s.cols == d.cols) || !whole) << "copy of other shape: " << print_ref(k_, c.dst) << " = " << print_ref(k_, c.src);
-    if (!c.pad) nrows = dynamic(s.nrows), ncols = dynamic(s.ncols);
+    GAF_CHECK(c.pad || (s.rows <= d.rows && s.cols <= d.cols)) << "copy of other shape: " << print_ref(k_, c.dst) << " = " << print_ref(k_, c.src);
+    if (!c.pad) nrows = fewer(s.nrows, d.rows), ncols = fewer(s.ncols, d.cols);
     if (!transpose_to_reg(c, d, s)) {
       for (int64_t r = 0; r < (c.pad ? d.rows : std::min(d.rows, s.rows)); r++)
         for_chunks(d, [&](int64_t i, int64_t n) {

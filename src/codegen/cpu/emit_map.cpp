@@ -71,15 +71,19 @@ void Emitter::emit(const Map& m) {
   const bool whole = m.dst.at.empty();
   struct Out { int64_t r, c, n; Val v; };
   std::vector<Out> out;  // written at the end: the destination may be an operand
-  for (int64_t r = 0; r < d.rows; r++)
+  int64_t rows = d.rows;  // an operand may have fewer: then so has the result
+  for (const Operand& o : args)
+    if (!o.number && o.rows > 1) rows = std::min(rows, o.rows);
+  for (int64_t r = 0; r < rows; r++)
     for_chunks(d, [&](int64_t c, int64_t n) { out.push_back({r, c, n, apply(m, like, args, r, c, n)}); });
   for (const Out& o : out) set_valid(d, whole, o.r, o.c, o.n, o.v);
   if (!whole) return;
   RegTile& t = tiles_.at(m.dst.id);
   t.rows.reset(), t.cols.reset();
   for (const Operand& o : args) {
-    if (o.nrows && o.rows > 1) t.rows = o.nrows;
-    if (o.ncols && o.cols > 1) t.cols = o.ncols;
+    if (o.number) continue;
+    if (o.rows > 1 && (o.nrows || o.rows < d.rows)) t.rows = o.nrows ? *o.nrows : Expr(o.rows);
+    if (o.cols > 1 && (o.ncols || o.cols < d.cols)) t.cols = o.ncols ? *o.ncols : Expr(o.cols);
   }
 }
 

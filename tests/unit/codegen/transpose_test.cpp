@@ -1,4 +1,5 @@
-// Transposing copies whose source begins before its buffer: the padded patch of a convolution that reads a transposed input.
+// Transposing copies whose source begins before its buffer: the padded patch of a convolution that reads a transposed
+// input.
 #include "run_kernel.h"
 
 namespace gaf {
@@ -7,7 +8,8 @@ namespace {
 TEST(Transpose, PaddedPatch) {
   for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{1, 1}, {3, 8}, {7, 9}, {2, 30}}) {
     KernelRun r;
-    r.text = R"(kernel @k target t (size H in 1..30, size W in 1..30, in %0: f32[10, H, W], out %1: f32[H + 2, W + 3, 10]) {
+    r.text =
+        R"(kernel @k target t (size H in 1..30, size W in 1..30, in %0: f32[10, H, W], out %1: f32[H + 2, W + 3, 10]) {
   view v = %0: f32[H, W, 10] strides(W, 1, H*W) at 0
   for y in 0..H + 2 par {
     tile x: f32[33, 10] @scratch
