@@ -1,5 +1,5 @@
-// A part of a model as one kernel: the rewrites of the pipeline, then everything that is left in one function for `lower`.
-// Where only changes of layout at the border stand in the way of that, the parts become phases of one kernel.
+// A part of a model as one kernel: the rewrites of the pipeline, then everything that is left in one function for
+// `lower`. Where only changes of layout at the border stand in the way of that, the parts become phases of one kernel.
 #include <algorithm>
 #include <cmath>
 
@@ -24,7 +24,8 @@ std::vector<int64_t> hinted_sizes(const kir::Kernel& k, const Graph& g) {
 }
 
 bool only_views(const Graph& fn) {
-  return std::all_of(fn.nodes.begin(), fn.nodes.end(), [](const Node& n) { return n.op == "input" || n.op == "constant" || is_kind(n, OpKind::view); });
+  return std::all_of(fn.nodes.begin(), fn.nodes.end(),
+                     [](const Node& n) { return n.op == "input" || n.op == "constant" || is_kind(n, OpKind::view); });
 }
 
 class Analyser {
@@ -44,9 +45,13 @@ class Analyser {
     }
     for (size_t o = 0; o < g.outputs.size(); o++) {
       const Value v = g.outputs[o].value;
-      if (groups.role(v.node) == Role::leaf) return Verdict::no("graph-output", "'" + g.outputs[o].name + "' is an input or a constant: there is nothing to compute");
+      if (groups.role(v.node) == Role::leaf)
+        return Verdict::no("graph-output",
+                           "'" + g.outputs[o].name + "' is an input or a constant: there is nothing to compute");
       for (size_t p = 0; p < o; p++)
-        if (g.outputs[p].value == v) return Verdict::no("graph-output", "'" + g.outputs[p].name + "' and '" + g.outputs[o].name + "' are the same value");
+        if (g.outputs[p].value == v)
+          return Verdict::no("graph-output",
+                             "'" + g.outputs[p].name + "' and '" + g.outputs[o].name + "' are the same value");
     }
     std::vector<uint32_t> given;  // a name that tells what the caller asked for, not what became of it
     for (uint32_t i = 0; i < as_given.nodes.size(); i++)
@@ -79,15 +84,18 @@ class Analyser {
     // The part's own order of outputs.
     const std::vector<Value> inputs = groups.inputs(nodes), made = groups.outputs(nodes);
     std::vector<Output> ordered;
-    for (const Output& o : g.outputs) ordered.push_back(fn.outputs[static_cast<size_t>(std::find(made.begin(), made.end(), o.value) - made.begin())]);
+    for (const Output& o : g.outputs)
+      ordered.push_back(fn.outputs[static_cast<size_t>(std::find(made.begin(), made.end(), o.value) - made.begin())]);
     fn.outputs = std::move(ordered);
     const auto& made_kernel = lowerings_.get(fn);
     if (const Verdict* no = std::get_if<Verdict>(&made_kernel)) return *no;
     const Lowered& l = std::get<Lowered>(made_kernel);
     std::vector<Analysis::Argument> args;
     for (const KernelArg& arg : l.args) {
-      if (arg.kind == KernelArg::input) args.push_back(argument(g, inputs[arg.index], arg.pack));
-      else if (arg.kind == KernelArg::output) args.push_back({.output = static_cast<int>(arg.index)});
+      if (arg.kind == KernelArg::input)
+        args.push_back(argument(g, inputs[arg.index], arg.pack));
+      else if (arg.kind == KernelArg::output)
+        args.push_back({.output = static_cast<int>(arg.index)});
     }
     offer(l.kernel, std::move(args), g);
     return Verdict::yes();
@@ -96,7 +104,8 @@ class Analyser {
   void in_phases(const Graph& g) {
     FusionConfig config;
     config.strategy = Strategy::aggressive;
-    const Plan plan = plan_kernels(g, a_.target, config, {[&](const Graph& fn) { return lowerings_.price(fn, workers_); }});
+    const Plan plan =
+        plan_kernels(g, a_.target, config, {[&](const Graph& fn) { return lowerings_.price(fn, workers_); }});
     std::vector<const Lowered*> calls;
     int computing = 0;
     for (const Node& n : plan.graph.nodes) {
@@ -118,11 +127,14 @@ class Analyser {
       for (size_t o = 0; o < plan.graph.outputs.size(); o++)
         if (plan.graph.outputs[o].value == p.value) output = static_cast<int>(o);
       if (output >= 0 && output != last + 1) return;
-      if (output >= 0) args.push_back({.output = last = output});
-      else args.push_back(argument(plan.graph, p.value, p.pack));
+      if (output >= 0)
+        args.push_back({.output = last = output});
+      else
+        args.push_back(argument(plan.graph, p.value, p.pack));
     }
     for (const kir::KernelProblem& p : kir::verify_kernel(chained->kernel, a_.target))
-      GAF_CHECK(p.warning) << "phases of " << a_.kernel_name << ": " << p.text << "\n" << kir::print_kernel(chained->kernel);
+      GAF_CHECK(p.warning) << "phases of " << a_.kernel_name << ": " << p.text << "\n"
+                           << kir::print_kernel(chained->kernel);
     offer(std::move(chained->kernel), std::move(args), g);
   }
 

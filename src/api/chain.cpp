@@ -1,5 +1,5 @@
-// Kernels that run one after the other as phases of one kernel: values between them become temporary buffers. Used where a
-// layout change stands at the border of a kernel. Knows kernels as data, not what they compute.
+// Kernels that run one after the other as phases of one kernel: values between them become temporary buffers. Used
+// where a layout change stands at the border of a kernel. Knows kernels as data, not what they compute.
 #include <map>
 #include <set>
 
@@ -77,7 +77,9 @@ class Chain {
     Kernel& k = out.kernel;
     std::vector<int> syms, tiles;
     for (const Symbol& s : l.kernel.syms) syms.push_back(symbol(s));
-    Kernel part = map_exprs(l.kernel, [&](const Expr& e) { return e.substitute([&](int id) { return Expr::sym(syms[static_cast<size_t>(id)]); }); });
+    Kernel part = map_exprs(l.kernel, [&](const Expr& e) {
+      return e.substitute([&](int id) { return Expr::sym(syms[static_cast<size_t>(id)]); });
+    });
     std::vector<int>& bufs = bufs_[call];
     for (size_t i = 0; i < part.bufs.size(); i++) {
       Buf& b = part.bufs[i];

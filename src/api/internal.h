@@ -1,5 +1,5 @@
-// Shared by the sources of the public C++ interface: the way from public types to the library's own and back, and the one
-// place where errors cross. Public types are written v0::X here, the library's own X.
+// Shared by the sources of the public C++ interface: the way from public types to the library's own and back, and the
+// one place where errors cross. Public types are written v0::X here, the library's own X.
 #pragma once
 #ifndef GAF_IMPLEMENTATION
 #define GAF_IMPLEMENTATION
@@ -29,7 +29,8 @@ auto guarded(F&& f) -> decltype(f()) {
 
 v0::DataType public_dtype(DType t);
 DType own_dtype(v0::DataType t);  // UserError GAF3107
-v0::ValueInfo value_info(const std::string& name, DType t, const Dims& dims, const std::function<std::string(int)>& symbol);
+v0::ValueInfo value_info(const std::string& name, DType t, const Dims& dims,
+                         const std::function<std::string(int)>& symbol);
 v0::ValueInfo value_info(const std::string& name, const Type& t, const Graph& g);
 Settings settings_of(const v0::FusionConfig& c);
 
@@ -40,30 +41,31 @@ v0::RunInfo public_info(const RunInfo& i);
 
 // A part of a model that became one kernel, or not; made from the part's own small graph.
 struct Analysis {
-  Graph source;             // inputs, weights as constants, nodes, outputs; before any rewrite
+  Graph source;  // inputs, weights as constants, nodes, outputs; before any rewrite
   Target target;
   Verdict verdict;
   std::string kernel_name;  // as users know it
   double predicted_us = 0, unfused_us = 0;
-  int regs = 0;             // of the target's, what fusion adds
+  int regs = 0;  // of the target's, what fusion adds
   int64_t ub_bytes = 0;
   // If it is one kernel: where each parameter that is no temporary comes from.
   kir::Kernel kernel;
   struct Argument {
-    int input = -1;         // of `source`
+    int input = -1;  // of `source`
     int output = -1;
-    Tensor weight;          // neither: as the kernel reads it
+    Tensor weight;  // neither: as the kernel reads it
   };
   std::vector<Argument> args;
 };
-Analysis analyse_part(Graph source, const Target& t);                              // analyse.cpp
-std::variant<Graph, Verdict> part_of(const Graph& g, const std::vector<std::string>& nodes);  // part.cpp; UserError: unknown names
+Analysis analyse_part(Graph source, const Target& t);  // analyse.cpp
+std::variant<Graph, Verdict> part_of(const Graph& g,
+                                     const std::vector<std::string>& nodes);  // part.cpp; UserError: unknown names
 
 // Several kernels as phases of one: `graph` calls them in order. Nothing if a node of the graph is no call.
 struct Chained {
   kir::Kernel kernel;
   struct Param {
-    Value value;            // of the graph, also between two calls; kNoValue: a temporary of one call
+    Value value;  // of the graph, also between two calls; kNoValue: a temporary of one call
     std::optional<Pack> pack;
     bool temp = false;
   };

@@ -13,7 +13,8 @@ namespace {
 void check_rules(const kir::Kernel& k, const Target& t) {
   std::vector<ErrorInfo> faults;
   for (const kir::KernelProblem& p : kir::verify_kernel(k, t))
-    if (!p.warning) faults.push_back({.code = "GAF5004", .message = fmt::format("kernel {}: {}", k.name, p.text), .line = p.line});
+    if (!p.warning)
+      faults.push_back({.code = "GAF5004", .message = fmt::format("kernel {}: {}", k.name, p.text), .line = p.line});
   if (!faults.empty()) throw UserError(std::move(faults));
 }
 
@@ -46,26 +47,33 @@ RunPlan plan_of(const kir::Kernel& k, LoadedKernel code) {
 }
 
 void check_dtype(const kir::Buf& b, const Tensor& t) {
-  if (t.dtype != b.type) throw UserError("GAF3107", fmt::format("parameter {}: dtype {} given, {} expected", b.name, long_name(t.dtype), long_name(b.type)));
+  if (t.dtype != b.type)
+    throw UserError("GAF3107", fmt::format("parameter {}: dtype {} given, {} expected", b.name, long_name(t.dtype),
+                                           long_name(b.type)));
 }
 
-// A kernel is made for a range of sizes, and may use that each is a multiple of a number. Outputs must have the very shape,
-// not only as many bytes.
-void check_sizes(const kir::Kernel& k, const RunPlan& plan, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+// A kernel is made for a range of sizes, and may use that each is a multiple of a number. Outputs must have the very
+// shape, not only as many bytes.
+void check_sizes(const kir::Kernel& k, const RunPlan& plan, std::span<const Tensor> inputs,
+                 std::span<const Tensor> outputs) {
   std::vector<int64_t> values;
   bind_inputs(plan, inputs, values);
   const std::vector<int> ids = kir::size_symbols(k);
   for (size_t i = 0; i < ids.size(); i++) {
     const kir::Symbol& s = k.syms[static_cast<size_t>(ids[i])];
-    if (values[i] == kUnbound) throw UserError("GAF3105", fmt::format("kernel {}: no input's shape gives size {} a value", k.name, s.name));
+    if (values[i] == kUnbound)
+      throw UserError("GAF3105", fmt::format("kernel {}: no input's shape gives size {} a value", k.name, s.name));
     if (values[i] < s.lo || values[i] > s.hi || values[i] % s.mult != 0)
-      throw UserError("GAF3102", fmt::format("kernel {}: size {} is {}, the kernel is for {}..{}, multiples of {}", k.name, s.name, values[i], s.lo, s.hi, s.mult));
+      throw UserError("GAF3102", fmt::format("kernel {}: size {} is {}, the kernel is for {}..{}, multiples of {}",
+                                             k.name, s.name, values[i], s.lo, s.hi, s.mult));
   }
   for (size_t o = 0; o < outputs.size(); o++) {
     const PlanBuffer& b = plan.buffers[static_cast<size_t>(plan.outputs[o])];
     std::vector<int64_t> want;
     for (const Dim& d : b.dims) want.push_back(d.eval(values));
-    if (want != outputs[o].dims) throw UserError("GAF3102", fmt::format("parameter {}: expected [{}], got [{}]", b.name, fmt::join(want, ","), fmt::join(outputs[o].dims, ",")));
+    if (want != outputs[o].dims)
+      throw UserError("GAF3102", fmt::format("parameter {}: expected [{}], got [{}]", b.name, fmt::join(want, ","),
+                                             fmt::join(outputs[o].dims, ",")));
   }
 }
 
@@ -89,7 +97,9 @@ struct ExecutableKernel::Impl {
   }
   std::vector<ValueInfo> infos(const std::vector<const kir::Buf*>& bufs) const {
     std::vector<ValueInfo> all;
-    for (const kir::Buf* b : bufs) all.push_back(value_info(b->name, b->type, b->shape, [&](int s) { return kernel.syms[static_cast<size_t>(s)].name; }));
+    for (const kir::Buf* b : bufs)
+      all.push_back(
+          value_info(b->name, b->type, b->shape, [&](int s) { return kernel.syms[static_cast<size_t>(s)].name; }));
     return all;
   }
 };
@@ -125,11 +135,13 @@ ExecutableKernel compile_kernel(const std::string& kernel_ir) {
   });
 }
 
-RunInfo launch(const ExecutableKernel& kernel, const std::vector<ConstTensorView>& inputs, const std::vector<TensorView>& outputs) {
+RunInfo launch(const ExecutableKernel& kernel, const std::vector<ConstTensorView>& inputs,
+               const std::vector<TensorView>& outputs) {
   return guarded([&] {
     const auto& k = Access::of(kernel);
     if (inputs.size() != k.inputs.size() || outputs.size() != k.outputs.size())
-      throw UserError("GAF3103", fmt::format("kernel {} takes {} inputs and {} outputs, {} and {} given", k.kernel.name, k.inputs.size(), k.outputs.size(), inputs.size(), outputs.size()));
+      throw UserError("GAF3103", fmt::format("kernel {} takes {} inputs and {} outputs, {} and {} given", k.kernel.name,
+                                             k.inputs.size(), k.outputs.size(), inputs.size(), outputs.size()));
     const std::vector<gaf::Tensor> in = own_views(inputs), out = own_views(outputs);
     std::vector<gaf::Tensor> read, written;  // as the plan has them: an inout buffer is an input there
     size_t next_in = 0, next_out = 0;

@@ -1,5 +1,5 @@
-// Models in the public interface: graphs as loaded and as fused, settings, compiled models. Each function is one of compile.h
-// behind types that outlive versions.
+// Models in the public interface: graphs as loaded and as fused, settings, compiled models. Each function is one of
+// compile.h behind types that outlive versions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,8 @@ Settings settings_of(const v0::FusionConfig& c) {
   try {
     return resolve_settings({}, layer, {});
   } catch (const UserError& e) {
-    // A value of the environment or of a file says so itself; one given here is the configuration's fault, not a command line's.
+    // A value of the environment or of a file says so itself; one given here is the configuration's fault, not a
+    // command line's.
     if (e.info().code != "GAF1102") throw;
     std::vector<v0::Error::Fault> faults;
     for (const ErrorInfo& i : e.all()) faults.push_back({i.code, i.message, "", "", "", 0, 0, i.cause, i.remedy});
@@ -80,7 +81,8 @@ std::vector<Op> Graph::ops() const {
   std::vector<Op> all;
   for (const Node& n : (impl_->planned ? impl_->planned->graph : impl_->model->graph).nodes) {
     if (n.op == "input" || n.op == "constant") continue;
-    all.push_back({n.name, n.op == "call" ? n.name : n.op, n.origins.empty() ? std::vector<std::string>{n.name} : n.origins});
+    all.push_back(
+        {n.name, n.op == "call" ? n.name : n.op, n.origins.empty() ? std::vector<std::string>{n.name} : n.origins});
   }
   return all;
 }
@@ -96,7 +98,8 @@ std::string Graph::report_json() const {
   return guarded([&] { return impl_->planned ? impl_->planned->report.json().dump() : std::string(); });
 }
 
-Graph load_model(const std::string& path, const std::map<std::string, Shape>& shapes, const std::map<std::string, int64_t>& dims) {
+Graph load_model(const std::string& path, const std::map<std::string, Shape>& shapes,
+                 const std::map<std::string, int64_t>& dims) {
   return guarded([&] {
     const LoadOptions options{{shapes.begin(), shapes.end()}, {dims.begin(), dims.end()}};
     return Access::make_graph(std::make_shared<const gaf::Model>(gaf::load_model(path, options)), nullptr);
@@ -154,11 +157,13 @@ RunInfo CompiledModel::run(const std::vector<ConstTensorView>& inputs, const std
   return guarded([&] {
     const gaf::Graph& g = impl_->compiled->planned().graph;
     if (outputs.size() != g.outputs.size())
-      throw UserError("GAF1102", fmt::format("the model has {} outputs, memory for {} given", g.outputs.size(), outputs.size()));
+      throw UserError("GAF1102",
+                      fmt::format("the model has {} outputs, memory for {} given", g.outputs.size(), outputs.size()));
     std::vector<gaf::Tensor> results = own_views(outputs);
     for (size_t i = 0; i < results.size(); i++)
       if (const DType want = g.type(g.outputs[i].value).dtype; results[i].dtype != want)
-        throw UserError("GAF3107", fmt::format("output '{}': dtype {} given, {} expected", g.outputs[i].name, long_name(results[i].dtype), long_name(want)));
+        throw UserError("GAF3107", fmt::format("output '{}': dtype {} given, {} expected", g.outputs[i].name,
+                                               long_name(results[i].dtype), long_name(want)));
     return public_info(impl_->compiled->run(own_views(inputs), results));
   });
 }
@@ -184,7 +189,11 @@ std::map<std::string, Tensor> CompiledModel::run_named(const std::map<std::strin
 
 Stats CompiledModel::stats() const {
   const gaf::Stats s = impl_->compiled->stats();
-  return {.kernels = s.kernels, .compiled = s.compiled, .cache_hits = s.cache_hits, .allocations = s.allocations, .externs = s.externs};
+  return {.kernels = s.kernels,
+          .compiled = s.compiled,
+          .cache_hits = s.cache_hits,
+          .allocations = s.allocations,
+          .externs = s.externs};
 }
 std::map<std::string, std::string> CompiledModel::sources() const {
   return {impl_->compiled->sources().begin(), impl_->compiled->sources().end()};

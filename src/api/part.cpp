@@ -1,5 +1,5 @@
-// Some nodes of a model as a small graph of their own: what they read from outside becomes its inputs, the weights they read
-// stand inside, and what is read outside becomes its outputs.
+// Some nodes of a model as a small graph of their own: what they read from outside becomes its inputs, the weights they
+// read stand inside, and what is read outside becomes its outputs.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -34,7 +34,9 @@ std::set<uint32_t> find_nodes(const Graph& g, const std::vector<std::string>& na
   std::set<uint32_t> found;
   for (const std::string& name : names) {
     const auto it = by_name.find(name);
-    if (it == by_name.end()) throw UserError("GAF1102", "the graph has no node '" + name + "'" + did_you_mean(name, all), "see Graph::ops() for the nodes as loaded");
+    if (it == by_name.end())
+      throw UserError("GAF1102", "the graph has no node '" + name + "'" + did_you_mean(name, all),
+                      "see Graph::ops() for the nodes as loaded");
     found.insert(it->second);
   }
   return found;
@@ -48,7 +50,8 @@ std::optional<Verdict> cycle(const Graph& g, const std::set<uint32_t>& inside) {
       if (v == kNoValue) continue;
       if (!inside.count(i) && (inside.count(v.node) || after.count(v.node))) after.insert(i);
       if (inside.count(i) && after.count(v.node))
-        return Verdict::no("cycle", "'" + node_name(g, i) + "' depends on the other nodes through '" + node_name(g, v.node) + "', which is not among them");
+        return Verdict::no("cycle", "'" + node_name(g, i) + "' depends on the other nodes through '" +
+                                        node_name(g, v.node) + "', which is not among them");
     }
   return std::nullopt;
 }
@@ -74,7 +77,8 @@ std::variant<Graph, Verdict> part_of(const Graph& g, const std::vector<std::stri
   std::map<Value, Value> map;
   for (const uint32_t i : inside)  // inputs stand first, in the order in which they are read
     for (const Value v : g.nodes[i].args)
-      if (v != kNoValue && !inside.count(v.node) && !travels(g.nodes[v.node]) && !map.count(v)) map[v] = b.input(value_name(g, v), g.type(v));
+      if (v != kNoValue && !inside.count(v.node) && !travels(g.nodes[v.node]) && !map.count(v))
+        map[v] = b.input(value_name(g, v), g.type(v));
   for (const uint32_t i : inside) {
     Node n = g.nodes[i];
     for (Value& v : n.args) {

@@ -12,7 +12,10 @@ namespace {
 const Analysis& kernel_of(const v0::FusionPlan& p) {
   const Analysis& a = *v0::Access::of(p).analysis;
   if (!a.verdict.ok)
-    throw UserError(ErrorInfo{.code = "GAF5001", .message = fmt::format("these nodes are not one kernel: {}: {}", a.verdict.reason, a.verdict.text), .remedy = "take fewer or other nodes; FusionPlan::explanation() says what is in the way"});
+    throw UserError(
+        ErrorInfo{.code = "GAF5001",
+                  .message = fmt::format("these nodes are not one kernel: {}: {}", a.verdict.reason, a.verdict.text),
+                  .remedy = "take fewer or other nodes; FusionPlan::explanation() says what is in the way"});
   return a;
 }
 
@@ -26,9 +29,11 @@ std::vector<v0::ValueInfo> inputs_of(const Graph& g) {
 void check_input(const Graph& g, const Node& input, const v0::Shape& shape, v0::DataType dtype) {
   const Type& t = input.types[0];
   bool fits = shape.size() == t.dims.size() && own_dtype(dtype) == t.dtype;
-  for (size_t d = 0; fits && d < shape.size(); d++) fits = shape[d] >= -1 && (shape[d] < 0 || !t.dims[d].is_num() || t.dims[d].is(shape[d]));
+  for (size_t d = 0; fits && d < shape.size(); d++)
+    fits = shape[d] >= -1 && (shape[d] < 0 || !t.dims[d].is_num() || t.dims[d].is(shape[d]));
   if (!fits)
-    throw UserError("GAF3102", fmt::format("input '{}': expected {}, got {} [{}]", input.name, print_type(t, g), long_name(own_dtype(dtype)), fmt::join(shape, ",")));
+    throw UserError("GAF3102", fmt::format("input '{}': expected {}, got {} [{}]", input.name, print_type(t, g),
+                                           long_name(own_dtype(dtype)), fmt::join(shape, ",")));
 }
 
 // Is `usage` at most 80 % of `whole`? In whole numbers, as 0.8 is none in binary.
@@ -54,8 +59,10 @@ FusionPlan analyze_fusion_opportunity(const Subgraph& subgraph, const std::strin
     const gaf::Graph& g = Access::of(subgraph.graph).model->graph;
     std::variant<gaf::Graph, Verdict> part = part_of(g, subgraph.nodes);
     Analysis a;
-    if (Verdict* no = std::get_if<Verdict>(&part)) a.target = t, a.verdict = std::move(*no);
-    else a = analyse_part(std::get<gaf::Graph>(std::move(part)), t);
+    if (Verdict* no = std::get_if<Verdict>(&part))
+      a.target = t, a.verdict = std::move(*no);
+    else
+      a = analyse_part(std::get<gaf::Graph>(std::move(part)), t);
     return Access::make_plan(std::make_shared<const Analysis>(std::move(a)));
   });
 }
@@ -107,7 +114,8 @@ FusionPlan& FusionPlan::specialize(std::span<const Shape> shapes, std::span<cons
     const Analysis& a = *Access::of(*this).analysis;
     const size_t n = a.source.num_inputs();
     if (shapes.size() != n || dtypes.size() != n)
-      throw UserError("GAF3102", fmt::format("the plan has {} inputs, {} shapes and {} dtypes given", n, shapes.size(), dtypes.size()));
+      throw UserError("GAF3102", fmt::format("the plan has {} inputs, {} shapes and {} dtypes given", n, shapes.size(),
+                                             dtypes.size()));
     ReadOptions fixed;
     for (size_t i = 0; i < n; i++) {
       check_input(a.source, a.source.nodes[i], shapes[i], dtypes[i]);
@@ -122,11 +130,14 @@ FusionPlan& FusionPlan::specialize(std::span<const Shape> shapes, std::span<cons
 std::vector<ConstTensorView> FusionPlan::arguments(const std::vector<ConstTensorView>& inputs) const {
   return guarded([&] {
     const Analysis& a = kernel_of(*this);
-    if (inputs.size() != a.source.num_inputs()) throw UserError("GAF3103", fmt::format("the plan has {} inputs, {} given", a.source.num_inputs(), inputs.size()));
+    if (inputs.size() != a.source.num_inputs())
+      throw UserError("GAF3103", fmt::format("the plan has {} inputs, {} given", a.source.num_inputs(), inputs.size()));
     std::vector<ConstTensorView> all;
     for (const Analysis::Argument& arg : a.args) {
-      if (arg.input >= 0) all.push_back(inputs[static_cast<size_t>(arg.input)]);
-      else if (arg.output < 0) all.emplace_back(public_dtype(arg.weight.dtype), arg.weight.dims, arg.weight.data.get());
+      if (arg.input >= 0)
+        all.push_back(inputs[static_cast<size_t>(arg.input)]);
+      else if (arg.output < 0)
+        all.emplace_back(public_dtype(arg.weight.dtype), arg.weight.dims, arg.weight.data.get());
     }
     return all;
   });
@@ -145,7 +156,8 @@ size_t estimate_ub_usage(const FusionPlan& plan) {
   return guarded([&] { return static_cast<size_t>(kernel_of(plan).ub_bytes); });
 }
 bool can_fuse(const FusionPlan& plan, const HWResource& resource) {
-  return plan.can_be_one_kernel() && within_budget(estimate_reg_usage(plan), resource.max_regs) && within_budget(estimate_ub_usage(plan), resource.max_ub);
+  return plan.can_be_one_kernel() && within_budget(estimate_reg_usage(plan), resource.max_regs) &&
+         within_budget(estimate_ub_usage(plan), resource.max_ub);
 }
 
 std::string codegen_jit(const FusionPlan& plan) {
@@ -153,7 +165,8 @@ std::string codegen_jit(const FusionPlan& plan) {
 }
 
 std::string compile_to_pto(const FusionPlan&) {
-  return guarded([]() -> std::string { throw UserError("GAF4009", "compile_to_pto is not available in this version"); });
+  return guarded(
+      []() -> std::string { throw UserError("GAF4009", "compile_to_pto is not available in this version"); });
 }
 
 }  // namespace v0

@@ -14,9 +14,9 @@ struct TypePair {
   DType inside;
 };
 constexpr TypePair kTypes[] = {
-    {v0::DT_FLOAT, DType::f32},  {v0::DT_FLOAT16, DType::f16}, {v0::DT_INT8, DType::i8},    {v0::DT_INT32, DType::i32},
-    {v0::DT_UINT8, DType::u8},   {v0::DT_INT16, DType::i16},   {v0::DT_UINT16, DType::u16}, {v0::DT_UINT32, DType::u32},
-    {v0::DT_INT64, DType::i64},  {v0::DT_UINT64, DType::u64},  {v0::DT_DOUBLE, DType::f64}, {v0::DT_BOOL, DType::b1},
+    {v0::DT_FLOAT, DType::f32}, {v0::DT_FLOAT16, DType::f16}, {v0::DT_INT8, DType::i8},    {v0::DT_INT32, DType::i32},
+    {v0::DT_UINT8, DType::u8},  {v0::DT_INT16, DType::i16},   {v0::DT_UINT16, DType::u16}, {v0::DT_UINT32, DType::u32},
+    {v0::DT_INT64, DType::i64}, {v0::DT_UINT64, DType::u64},  {v0::DT_DOUBLE, DType::f64}, {v0::DT_BOOL, DType::b1},
     {v0::DT_BF16, DType::bf16},
 };
 
@@ -29,12 +29,18 @@ struct ClassRow {
   void (*raise)(const std::string& what, std::vector<v0::Error::Fault> faults);
 };
 constexpr ClassRow kClasses[] = {
-    {"UsageError", raise<v0::UsageError>},         {"ConfigError", raise<v0::ConfigError>},
-    {"TargetError", raise<v0::TargetError>},       {"ModelError", raise<v0::ModelError>},
-    {"ShapeError", raise<v0::ShapeError>},         {"DTypeError", raise<v0::DTypeError>},
-    {"UnsupportedError", raise<v0::UnsupportedError>}, {"CompileError", raise<v0::CompileError>},
-    {"ExecutionError", raise<v0::ExecutionError>}, {"AccuracyError", raise<v0::AccuracyError>},
-    {"CacheError", raise<v0::CacheError>},         {"InternalError", raise<v0::InternalError>},
+    {"UsageError", raise<v0::UsageError>},
+    {"ConfigError", raise<v0::ConfigError>},
+    {"TargetError", raise<v0::TargetError>},
+    {"ModelError", raise<v0::ModelError>},
+    {"ShapeError", raise<v0::ShapeError>},
+    {"DTypeError", raise<v0::DTypeError>},
+    {"UnsupportedError", raise<v0::UnsupportedError>},
+    {"CompileError", raise<v0::CompileError>},
+    {"ExecutionError", raise<v0::ExecutionError>},
+    {"AccuracyError", raise<v0::AccuracyError>},
+    {"CacheError", raise<v0::CacheError>},
+    {"InternalError", raise<v0::InternalError>},
 };
 
 [[noreturn]] void throw_all(const std::string& what, const std::vector<ErrorInfo>& all) {
@@ -57,7 +63,8 @@ std::vector<Tensor> views_of(const std::vector<View>& views) {
     t.dtype = own_dtype(v.dtype);
     t.dims = v.shape;
     const int64_t size = checked_bytes(t.dims, t.dtype, "argument " + std::to_string(all.size()));
-    if (!v.data && size > 0) throw UserError("GAF1102", "argument " + std::to_string(all.size()) + " has no data", "give its address");
+    if (!v.data && size > 0)
+      throw UserError("GAF1102", "argument " + std::to_string(all.size()) + " has no data", "give its address");
     static const char nothing = 0;
     t.data = std::shared_ptr<const void>(std::shared_ptr<const void>(), v.data ? v.data : &nothing);
     all.push_back(std::move(t));
@@ -81,7 +88,8 @@ DType own_dtype(v0::DataType t) {
   throw UserError("GAF3107", "there is no data type " + std::to_string(static_cast<int>(t)));
 }
 
-v0::ValueInfo value_info(const std::string& name, DType t, const Dims& dims, const std::function<std::string(int)>& symbol) {
+v0::ValueInfo value_info(const std::string& name, DType t, const Dims& dims,
+                         const std::function<std::string(int)>& symbol) {
   v0::ValueInfo v;
   v.name = name, v.dtype = public_dtype(t);
   for (const Dim& d : dims) {

@@ -1,5 +1,5 @@
-// Graph-Autofusion, the C++ interface: load a model, fuse it, compile it, run it; or step by step, take some nodes as one
-// kernel, look at it, compile its text and launch it.
+// Graph-Autofusion, the C++ interface: load a model, fuse it, compile it, run it; or step by step, take some nodes as
+// one kernel, look at it, compile its text and launch it.
 //
 //   gaf::Graph model = gaf::load_model("model.onnx");
 //   gaf::CompiledModel compiled = gaf::compile(model);
@@ -15,8 +15,7 @@
 
 #include "gaf/types.h"
 
-namespace gaf {
-GAF_VERSION_NAMESPACE {
+GAF_NAMESPACE_BEGIN
 
 // An input or output of a model or plan.
 struct ValueInfo {
@@ -42,8 +41,8 @@ class GAF_API Graph {
   int num_ops() const;      // executable nodes; a kernel is one; views, constants and Identity do not count
   int num_kernels() const;  // kernel launches of one run; of a graph that was only loaded, num_ops()
   std::string str() const;  // the graph as text
-  // What was decided and why, for each node and edge: for readers, and as JSON (schema gaf.report/1). "" for a graph that
-  // was only loaded.
+  // What was decided and why, for each node and edge: for readers, and as JSON (schema gaf.report/1). "" for a graph
+  // that was only loaded.
   std::string report_text() const, report_json() const;
 
  private:
@@ -55,19 +54,19 @@ class GAF_API Graph {
 // Settings of fuse and compile. A field that is not set takes its value from the environment (AUTOFUSION_*), else the
 // default given here. Values that cannot be are a ConfigError when the settings are used.
 struct FusionConfig {
-  std::optional<bool> enable_superkernel;               // true; false: plan and rewrite, but run op by op without generated code
-  std::optional<bool> enable_autofuse;                  // true; false: no automatic discovery
-  std::optional<int> max_fusion_depth;                  // longest data path in a group, in ops; by strategy: 4, 16, 64
-  std::optional<double> cost_threshold;                 // least gain, a fraction of the group's unfused time; 0.10, 0.01, 0.0
-  std::optional<std::string> strategy;                  // conservative, balanced (default), aggressive
-  std::optional<int> level;                             // 0 off, 1 basic, 2 all (default)
-  std::optional<std::string> target;                    // host (default), a shipped name, or the path of a target file
-  std::optional<std::vector<std::string>> extern_ops;   // op types or node names that no kernel touches
-  std::optional<int> max_fusion_size;                   // 64 nodes per group
-  std::optional<double> resource_budget;                // 0.8: share of registers and local memory; (0, 1]
-  std::optional<bool> strict;                           // false; true: no silent fallback
-  std::optional<int> threads;                           // 0: all that affinity and the container allow
-  std::optional<std::string> cache_dir;                 // of generated code; "": memory only; default: the user's cache folder
+  std::optional<bool> enable_superkernel;  // true; false: plan and rewrite, but run op by op without generated code
+  std::optional<bool> enable_autofuse;     // true; false: no automatic discovery
+  std::optional<int> max_fusion_depth;     // longest data path in a group, in ops; by strategy: 4, 16, 64
+  std::optional<double> cost_threshold;    // least gain, a fraction of the group's unfused time; 0.10, 0.01, 0.0
+  std::optional<std::string> strategy;     // conservative, balanced (default), aggressive
+  std::optional<int> level;                // 0 off, 1 basic, 2 all (default)
+  std::optional<std::string> target;       // host (default), a shipped name, or the path of a target file
+  std::optional<std::vector<std::string>> extern_ops;  // op types or node names that no kernel touches
+  std::optional<int> max_fusion_size;                  // 64 nodes per group
+  std::optional<double> resource_budget;               // 0.8: share of registers and local memory; (0, 1]
+  std::optional<bool> strict;                          // false; true: no silent fallback
+  std::optional<int> threads;                          // 0: all that affinity and the container allow
+  std::optional<std::string> cache_dir;  // of generated code; "": memory only; default: the user's cache folder
 };
 
 struct RunInfo {
@@ -85,8 +84,9 @@ class GAF_API CompiledModel {
  public:
   Graph graph() const;  // fused
   std::vector<std::string> input_names() const, output_names() const;
-  // Inputs in the model's order. Results are allocated, or written to the memory given, which may overlap the inputs.
-  // ModelError for a wrong number of inputs, ShapeError, DTypeError, ExecutionError.
+  // Inputs in the model's order. Results are allocated, or written to the memory given, which may overlap the inputs
+  // and has as many bytes as the result. ModelError for a wrong number of inputs, ShapeError, DTypeError,
+  // ExecutionError.
   std::vector<Tensor> run(const std::vector<ConstTensorView>& inputs) const;
   RunInfo run(const std::vector<ConstTensorView>& inputs, const std::vector<TensorView>& outputs) const;
   // By name; ModelError names what is unknown or missing.
@@ -101,12 +101,13 @@ class GAF_API CompiledModel {
   std::shared_ptr<Impl> impl_;
 };
 
-// .onnx or .gaf (graph text); "-" reads ONNX from standard input. `shapes`: input name -> dimensions, -1 keeps one free;
-// `dims`: free dimension -> number. ModelError, ShapeError, CacheError (no such file).
+// .onnx or .gaf (graph text); "-" reads ONNX from standard input. `shapes`: input name -> dimensions, -1 keeps one
+// free; `dims`: free dimension -> number. ModelError, ShapeError, CacheError (no such file).
 GAF_API Graph load_model(const std::string& path, const std::map<std::string, Shape>& shapes = {},
                          const std::map<std::string, int64_t>& dims = {});
 GAF_API Graph fuse(const Graph& graph, const FusionConfig& config = {});  // the argument is not changed
-// .onnx (a standard file that any runtime reads: kernels are model-local functions) or .gaf, atomically. Returns warnings.
+// .onnx (a standard file that any runtime reads: kernels are model-local functions) or .gaf, atomically. Returns
+// warnings.
 GAF_API std::vector<std::string> save(const Graph& graph, const std::string& path);
 // The graph's model with these settings; settings of an earlier fuse() hold only if they are given again.
 GAF_API CompiledModel compile(const Graph& graph, const FusionConfig& config = {});
@@ -126,17 +127,18 @@ class GAF_API FusionPlan {
   std::string reason() const;       // an id of the report's reasons ("not-fusable-op"); "" if it can
   std::string explanation() const;  // the sentence behind it
   std::vector<std::string> nodes() const;
-  std::string kernel_name() const;                          // "matmul_bias_relu_fused"
-  std::vector<ValueInfo> inputs() const, outputs() const;   // values that cross the border; the model's weights are not among them
-  double predicted_us() const, unfused_us() const;          // as one kernel; one kernel a node. Free dimensions at their hint
+  std::string kernel_name() const;  // "matmul_bias_relu_fused"
+  // Values that cross the border; the model's weights are not among them.
+  std::vector<ValueInfo> inputs() const, outputs() const;
+  double predicted_us() const, unfused_us() const;  // as one kernel; one kernel a node. Free dimensions at their hint
 
-  // Fixes the shapes of the plan's inputs: -1 stays free, a fixed dimension must agree. The dtype must be the input's own.
-  // Changes this plan and returns it; on ShapeError it is as before. With one shape the plan must have one input.
+  // Fixes the shapes of the plan's inputs: -1 stays free, a fixed dimension must agree. The dtype must be the input's
+  // own. Changes this plan and returns it; on ShapeError it is as before. With one shape the plan must have one input.
   FusionPlan& specialize(const Shape& shape, DataType dtype);
   FusionPlan& specialize(std::span<const Shape> shapes, std::span<const DataType> dtypes);
 
-  // What `launch` takes as inputs: the caller's tensors, one for each of inputs(), and the model's weights as the kernel
-  // reads them (re-laid for the target), in the kernel's order. The weights live as long as a copy of this plan.
+  // What `launch` takes as inputs: the caller's tensors, one for each of inputs(), and the model's weights as the
+  // kernel reads them (re-laid for the target), in the kernel's order. The weights live as long as a copy of this plan.
   std::vector<ConstTensorView> arguments(const std::vector<ConstTensorView>& inputs) const;
 
  private:
@@ -145,7 +147,8 @@ class GAF_API FusionPlan {
   std::shared_ptr<const Impl> impl_;
 };
 
-// Nodes that do not exist, or that run twice in one cycle with nodes outside: UsageError. `target` as in FusionConfig.
+// UsageError names a node that does not exist. Nodes that depend on each other through a node which is not among them
+// are no kernel (reason "cycle"). `target` as in FusionConfig.
 GAF_API FusionPlan analyze_fusion_opportunity(const Subgraph& subgraph, const std::string& target = "host");
 
 struct HWResource {
@@ -153,14 +156,15 @@ struct HWResource {
   size_t max_ub = 0;    // bytes of local memory (L2 of a core on a CPU)
 };
 GAF_API HWResource hw_resource(const std::string& target = "host");
-// What fusing takes: vector registers live at once beside those a matrix product accumulates in, and bytes of local memory.
-// CompileError if the plan is no kernel.
+// What fusing takes: vector registers live at once beside those a matrix product accumulates in, and bytes of local
+// memory. CompileError if the plan is no kernel.
 GAF_API size_t estimate_reg_usage(const FusionPlan& plan);
 GAF_API size_t estimate_ub_usage(const FusionPlan& plan);
 // One kernel, and at most 80 % of each resource; exactly 80 % passes.
 GAF_API bool can_fuse(const FusionPlan& plan, const HWResource& resource);
 
-// The kernel as kernel IR text, always the same for the same plan. CompileError with the reason if the plan is no kernel.
+// The kernel as kernel IR text, always the same for the same plan. CompileError with the reason if the plan is no
+// kernel.
 GAF_API std::string codegen_jit(const FusionPlan& plan);
 
 // Machine code of one kernel.
@@ -176,16 +180,18 @@ class GAF_API ExecutableKernel {
   std::shared_ptr<const Impl> impl_;
 };
 
-// Checks the text, generates code for the target that it names and loads it. CompileError with line and column for text that
-// does not parse or breaks a rule of kernel IR, UnsupportedError or ExecutionError for a target that this machine does not run.
+// Checks the text, generates code for the target that it names and loads it. CompileError with line and column for text
+// that does not parse or breaks a rule of kernel IR, UnsupportedError or ExecutionError for a target that this machine
+// does not run.
 GAF_API ExecutableKernel compile_kernel(const std::string& kernel_ir);
 
-// Runs a kernel on the process's thread pool and returns when it is done. Sizes are taken from the shapes of the inputs; all
-// shapes are checked. What is in the outputs' memory is overwritten (`inout`: read first, must not overlap other tensors).
-GAF_API RunInfo launch(const ExecutableKernel& kernel, const std::vector<ConstTensorView>& inputs, const std::vector<TensorView>& outputs);
+// Runs a kernel on the process's thread pool and returns when it is done. Sizes are taken from the shapes of the
+// inputs; all shapes are checked. What is in the outputs' memory is overwritten (`inout`: read first, must not overlap
+// other tensors).
+GAF_API RunInfo launch(const ExecutableKernel& kernel, const std::vector<ConstTensorView>& inputs,
+                       const std::vector<TensorView>& outputs);
 
 // Not in this version: UnsupportedError GAF4009.
 GAF_API std::string compile_to_pto(const FusionPlan& plan);
 
-}  // GAF_VERSION_NAMESPACE
-}  // namespace gaf
+GAF_NAMESPACE_END

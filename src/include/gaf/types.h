@@ -1,5 +1,5 @@
-// Data types, tensors and errors of the public C++ interface. No type of the library's inside appears here; what this header
-// declares is binary compatible within one version namespace.
+// Data types, tensors and errors of the public C++ interface. No type of the library's inside appears here; what this
+// header declares is binary compatible within one version namespace.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,16 +11,22 @@
 #include <vector>
 
 #define GAF_API __attribute__((visibility("default")))
-// Users write gaf::Graph; the symbols are gaf::v0::Graph, so that two versions can live in one process. The library's own
-// sources define GAF_IMPLEMENTATION, because inside it gaf::Graph is another type.
+// Users write gaf::Graph; the symbols are gaf::v0::Graph, so that two versions can live in one process. The library's
+// own sources define GAF_IMPLEMENTATION, because inside it gaf::Graph is another type.
 #ifdef GAF_IMPLEMENTATION
-#define GAF_VERSION_NAMESPACE namespace v0
+#define GAF_NAMESPACE_BEGIN \
+  namespace gaf {           \
+  namespace v0 {
 #else
-#define GAF_VERSION_NAMESPACE inline namespace v0
+#define GAF_NAMESPACE_BEGIN \
+  namespace gaf {           \
+  inline namespace v0 {
 #endif
+#define GAF_NAMESPACE_END \
+  }                       \
+  }
 
-namespace gaf {
-GAF_VERSION_NAMESPACE {
+GAF_NAMESPACE_BEGIN
 
 // Numbers and names as in CANN. float16 and bfloat16 are passed as their 16 bits, bool as one byte, 0 or 1.
 enum DataType : int {
@@ -51,20 +57,25 @@ enum DataType : int {
   ACL_BOOL = DT_BOOL,
   ACL_BF16 = DT_BF16,
 };
-GAF_API size_t size_of(DataType t);        // bytes of one element; DTypeError for a number that is no DataType
+GAF_API size_t size_of(DataType t);         // bytes of one element; DTypeError for a number that is no DataType
 GAF_API std::string to_string(DataType t);  // "float32"
 
 // The DataType of a C++ type; float16 and bfloat16 have none and are always given in words.
 template <class T>
 constexpr DataType data_type_of() {
   using U = std::remove_cv_t<T>;
-  if constexpr (std::is_same_v<U, float>) return DT_FLOAT;
-  else if constexpr (std::is_same_v<U, double>) return DT_DOUBLE;
-  else if constexpr (std::is_same_v<U, bool>) return DT_BOOL;
+  if constexpr (std::is_same_v<U, float>)
+    return DT_FLOAT;
+  else if constexpr (std::is_same_v<U, double>)
+    return DT_DOUBLE;
+  else if constexpr (std::is_same_v<U, bool>)
+    return DT_BOOL;
   else {
     static_assert(std::is_integral_v<U>, "give the DataType of float16 and bfloat16 data");
-    if constexpr (std::is_signed_v<U>) return sizeof(U) == 1 ? DT_INT8 : sizeof(U) == 2 ? DT_INT16 : sizeof(U) == 4 ? DT_INT32 : DT_INT64;
-    else return sizeof(U) == 1 ? DT_UINT8 : sizeof(U) == 2 ? DT_UINT16 : sizeof(U) == 4 ? DT_UINT32 : DT_UINT64;
+    if constexpr (std::is_signed_v<U>)
+      return sizeof(U) == 1 ? DT_INT8 : sizeof(U) == 2 ? DT_INT16 : sizeof(U) == 4 ? DT_INT32 : DT_INT64;
+    else
+      return sizeof(U) == 1 ? DT_UINT8 : sizeof(U) == 2 ? DT_UINT16 : sizeof(U) == 4 ? DT_UINT32 : DT_UINT64;
   }
 }
 
@@ -132,7 +143,7 @@ inline ConstTensorView::ConstTensorView(const Tensor& t) : dtype(t.dtype()), sha
 class GAF_API Error : public std::runtime_error {
  public:
   struct Fault {
-    std::string code;           // "GAF3102"
+    std::string code;  // "GAF3102"
     std::string message;
     std::string node, op_type;  // as in the user's model; empty where no node is to blame
     std::string file;           // where text is to blame, with line and column from 1; 0: not known
@@ -156,18 +167,53 @@ class GAF_API Error : public std::runtime_error {
   std::shared_ptr<const std::vector<Fault>> faults_;  // shared: copying an exception must not throw
 };
 
-class GAF_API UsageError : public Error { using Error::Error; };        // a call that cannot be meant
-class GAF_API ConfigError : public Error { using Error::Error; };       // a setting's value, also from the environment
-class GAF_API TargetError : public Error { using Error::Error; };       // unknown target, bad target file
-class GAF_API ModelError : public Error { using Error::Error; };        // not a model, damaged, names that are not there
-class GAF_API ShapeError : public Error { using Error::Error; };        // shapes that do not fit
-class GAF_API DTypeError : public Error { using Error::Error; };        // data of another type; there are no silent casts
-class GAF_API UnsupportedError : public Error { using Error::Error; };  // not in this version, not on this target
-class GAF_API CompileError : public Error { using Error::Error; };      // not one kernel, or text that is no kernel
-class GAF_API ExecutionError : public Error { using Error::Error; };    // during a run: an index out of range, no memory
-class GAF_API AccuracyError : public Error { using Error::Error; };     // results differ from the reference
-class GAF_API CacheError : public Error { using Error::Error; };        // files that cannot be read or written
-class GAF_API InternalError : public Error { using Error::Error; };     // a fault of the library: please report it
+// A call that cannot be meant.
+class GAF_API UsageError : public Error {
+  using Error::Error;
+};
+// A setting's value, also from the environment.
+class GAF_API ConfigError : public Error {
+  using Error::Error;
+};
+// Unknown target, bad target file.
+class GAF_API TargetError : public Error {
+  using Error::Error;
+};
+// Not a model, damaged, names that are not there.
+class GAF_API ModelError : public Error {
+  using Error::Error;
+};
+// Shapes that do not fit.
+class GAF_API ShapeError : public Error {
+  using Error::Error;
+};
+// Data of another type; there are no silent casts.
+class GAF_API DTypeError : public Error {
+  using Error::Error;
+};
+// Not in this version, not on this target.
+class GAF_API UnsupportedError : public Error {
+  using Error::Error;
+};
+// Not one kernel, or text that is no kernel.
+class GAF_API CompileError : public Error {
+  using Error::Error;
+};
+// During a run: an index out of range, no memory.
+class GAF_API ExecutionError : public Error {
+  using Error::Error;
+};
+// Results differ from the reference.
+class GAF_API AccuracyError : public Error {
+  using Error::Error;
+};
+// Files that cannot be read or written.
+class GAF_API CacheError : public Error {
+  using Error::Error;
+};
+// A fault of the library: please report it.
+class GAF_API InternalError : public Error {
+  using Error::Error;
+};
 
-}  // GAF_VERSION_NAMESPACE
-}  // namespace gaf
+GAF_NAMESPACE_END

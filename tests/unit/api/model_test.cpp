@@ -81,7 +81,8 @@ TEST(Model, MatMulBiasReluIsOneKernelAndRight) {
     std::vector<float> own(want.size());  // the caller's memory
     c.run({{x.data(), {rows, 48}}, {w.data(), {48, 40}}, {b.data(), {40}}}, {{own.data(), {rows, 40}}});
     EXPECT_EQ(own, want);
-    const auto named = c.run_named({{"b", {b.data(), {40}}}, {"w", {w.data(), {48, 40}}}, {"x", {x.data(), {rows, 48}}}});
+    const auto named =
+        c.run_named({{"b", {b.data(), {40}}}, {"w", {w.data(), {48, 40}}}, {"x", {x.data(), {rows, 48}}}});
     EXPECT_EQ(std::vector<float>(named.at("y").as<float>(), named.at("y").as<float>() + want.size()), want);
   }
   EXPECT_EQ(c.stats().compiled, 1) << "a new size compiles nothing";
@@ -89,7 +90,8 @@ TEST(Model, MatMulBiasReluIsOneKernelAndRight) {
 
 void expect_close(const gaf::Tensor& got, const gaf::Tensor& want) {
   ASSERT_EQ(got.shape(), want.shape());
-  for (int64_t i = 0; i < got.size(); i++) ASSERT_NEAR(got.as<float>()[i], want.as<float>()[i], 1e-5 + 1e-5 * std::abs(want.as<float>()[i])) << i;
+  for (int64_t i = 0; i < got.size(); i++)
+    ASSERT_NEAR(got.as<float>()[i], want.as<float>()[i], 1e-5 + 1e-5 * std::abs(want.as<float>()[i])) << i;
 }
 
 TEST(Model, ConvBatchNormReluFuse) {
@@ -98,7 +100,8 @@ TEST(Model, ConvBatchNormReluFuse) {
   const std::string report = gaf::fuse(g, fresh()).report_json();
   EXPECT_THAT(report, HasSubstr("\"nodes\":[\"Conv\",\"ReLU\"]"));  // the normalisation is in the weights
   const std::vector<float> x = quarters(3 * 20 * 24, 4);
-  expect_close(gaf::compile(g, fresh()).run({{x.data(), {1, 3, 20, 24}}})[0], gaf::compile(g, unfused()).run({{x.data(), {1, 3, 20, 24}}})[0]);
+  expect_close(gaf::compile(g, fresh()).run({{x.data(), {1, 3, 20, 24}}})[0],
+               gaf::compile(g, unfused()).run({{x.data(), {1, 3, 20, 24}}})[0]);
 }
 
 TEST(Model, LayerNormGeluIsOneKernelAndRight) {
@@ -137,7 +140,10 @@ TEST(Errors, CarryTheirFields) {
   EXPECT_EQ(text.line(), 2);
   EXPECT_GT(text.column(), 0);
   EXPECT_THAT(text.file(), HasSubstr("model.gaf"));
-  const auto dims = caught<gaf::ShapeError>([] { load_text("graph @g(%0 \"a\": f32[2,3], %1 \"b\": f32[4,5]) -> (%2) {\n  %2 = MatMul(%0, %1) : f32[2,5] # \"mm0\"\n}\n"); });
+  const auto dims = caught<gaf::ShapeError>([] {
+    load_text(
+        "graph @g(%0 \"a\": f32[2,3], %1 \"b\": f32[4,5]) -> (%2) {\n  %2 = MatMul(%0, %1) : f32[2,5] # \"mm0\"\n}\n");
+  });
   EXPECT_EQ(dims.code(), "GAF3101");
   EXPECT_EQ(dims.node(), "mm0");
   EXPECT_EQ(dims.op_type(), "MatMul");
@@ -153,8 +159,14 @@ TEST(Errors, OfRuns) {
   EXPECT_EQ(caught<gaf::ShapeError>([&] { c.run({{x.data(), {96, 10}}, scale, scale}); }).code(), "GAF3102");
   EXPECT_EQ(caught<gaf::DTypeError>([&] { c.run({{wide.data(), {10, 96}}, scale, scale}); }).code(), "GAF3107");
   EXPECT_EQ(caught<gaf::ModelError>([&] { c.run({{x.data(), {10, 96}}}); }).code(), "GAF3103");
-  EXPECT_EQ(caught<gaf::UsageError>([&] { c.run({{gaf::DT_FLOAT, {10, 96}, nullptr}, scale, scale}); }).code(), "GAF1102");
-  EXPECT_THAT(caught<gaf::ModelError>([&] { c.run_named({{"scales", scale}}); }).what(), HasSubstr("did you mean 'scale'"));
+  EXPECT_EQ(caught<gaf::UsageError>([&] {
+              c.run({{gaf::DT_FLOAT, {10, 96}, nullptr}, scale, scale});
+            }).code(),
+            "GAF1102");
+  EXPECT_THAT(caught<gaf::ModelError>([&] {
+                c.run_named({{"scales", scale}});
+              }).what(),
+              HasSubstr("did you mean 'scale'"));
 }
 
 TEST(Errors, OfSettings) {

@@ -1,5 +1,5 @@
-// Small models for the tests of the public interface, written as graph text, and numbers whose products and sums are exact
-// in float32. Includes nothing of the library but its public header.
+// Small models for the tests of the public interface, written as graph text, and numbers whose products and sums are
+// exact in float32. Includes nothing of the library but its public header.
 #pragma once
 #include <unistd.h>
 
@@ -16,7 +16,9 @@ struct Folder {
   std::string path;
   Folder() {
     static int count = 0;
-    path = (std::filesystem::temp_directory_path() / ("gaf_api_" + std::to_string(getpid()) + "_" + std::to_string(count++))).string();
+    path = (std::filesystem::temp_directory_path() /
+            ("gaf_api_" + std::to_string(getpid()) + "_" + std::to_string(count++)))
+               .string();
     std::filesystem::create_directory(path);
   }
   ~Folder() {
@@ -46,7 +48,8 @@ inline std::vector<float> quarters(size_t n, unsigned seed) {
 }
 
 // y = max(0, x w + b) by definition.
-inline std::vector<float> mlp(const std::vector<float>& x, const std::vector<float>& w, const std::vector<float>& b, size_t m) {
+inline std::vector<float> mlp(const std::vector<float>& x, const std::vector<float>& w, const std::vector<float>& b,
+                              size_t m) {
   const size_t n = b.size(), k = w.size() / n;
   std::vector<float> y(m * n);
   for (size_t i = 0; i < m; i++)

@@ -1,4 +1,5 @@
-// Step by step through the public header alone: nodes to a plan, its specialisation and budget, kernel text, code, launch.
+// Step by step through the public header alone: nodes to a plan, its specialisation and budget, kernel text, code,
+// launch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +13,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-gaf::FusionPlan plan_of(const char* text, std::vector<std::string> nodes) { return gaf::analyze_fusion_opportunity({load_text(text), std::move(nodes)}); }
+gaf::FusionPlan plan_of(const char* text, std::vector<std::string> nodes) {
+  return gaf::analyze_fusion_opportunity({load_text(text), std::move(nodes)});
+}
 gaf::FusionPlan mlp_plan(const char* text = kMlp) { return plan_of(text, {"mm", "bias", "act"}); }
 
 TEST(Plan, SaysWhatTheKernelIs) {
@@ -68,7 +71,8 @@ graph @g(%0 "x": f32[64,64], %1 "w": f32[64,64]) -> (%5 "y") {
   %4 = MatMul(%3, %1) : f32[64,64]  # "b"
   %5 = MatMul(%4, %2) : f32[64,64]  # "c"
 }
-)", {"a", "r", "b", "c"});
+)",
+                                      {"a", "r", "b", "c"});
   EXPECT_FALSE(two.can_be_one_kernel());
   EXPECT_NE(two.reason(), "");
   EXPECT_NE(two.explanation(), "");
@@ -88,13 +92,15 @@ TEST(Plan, SpecialisesByShapeAndDtype) {
 graph @g(size batch, %0 "x": f16[batch,40]) -> (%1 "y") {
   %1 = Relu(%0) : f16[batch,40]  # "act"
 }
-)", {"act"});
+)",
+                                 {"act"});
   half.specialize({8, 40}, gaf::DT_FLOAT16);
   EXPECT_THAT(gaf::codegen_jit(half), HasSubstr("f16[8, 40]"));
   EXPECT_NE(gaf::codegen_jit(half), gaf::codegen_jit(p));
   const uint16_t x[320] = {0x3c00, 0xbc00};  // 1, -1
   uint16_t y[320];
-  gaf::launch(gaf::compile_kernel(gaf::codegen_jit(half)), {{gaf::DT_FLOAT16, {8, 40}, x}}, {{gaf::DT_FLOAT16, {8, 40}, y}});
+  gaf::launch(gaf::compile_kernel(gaf::codegen_jit(half)), {{gaf::DT_FLOAT16, {8, 40}, x}},
+              {{gaf::DT_FLOAT16, {8, 40}, y}});
   EXPECT_EQ(y[0], 0x3c00);
   EXPECT_EQ(y[1], 0);
 }
@@ -166,7 +172,8 @@ TEST(Kernel, TextCodeLaunch) {
     const std::vector<float> x = quarters(m * 48, 1);
     std::vector<float> y(m * 40, -1);
     const auto rows = static_cast<int64_t>(m);
-    const gaf::RunInfo info = gaf::launch(k, {{x.data(), {rows, 48}}, {w.data(), {48, 40}}, {b.data(), {40}}}, {{y.data(), {rows, 40}}});
+    const gaf::RunInfo info =
+        gaf::launch(k, {{x.data(), {rows, 48}}, {w.data(), {48, 40}}, {b.data(), {40}}}, {{y.data(), {rows, 40}}});
     EXPECT_EQ(info.kernels, 1);
     EXPECT_EQ(y, mlp(x, w, b, m));
   }
@@ -183,7 +190,9 @@ TEST(Kernel, WeightsOfTheModel) {
     std::string name;
     gaf::Shape in, out;
   };
-  for (const Case& c : {Case{kMlpWeights, {"mm", "bias", "act"}, "matmul_bias_relu_fused", {9, 48}, {9, 40}}, Case{kConv, {"conv", "bn", "relu"}, "conv_batchnorm_relu_fused", {1, 3, 20, 24}, {1, 8, 20, 24}}}) {
+  for (const Case& c :
+       {Case{kMlpWeights, {"mm", "bias", "act"}, "matmul_bias_relu_fused", {9, 48}, {9, 40}},
+        Case{kConv, {"conv", "bn", "relu"}, "conv_batchnorm_relu_fused", {1, 3, 20, 24}, {1, 8, 20, 24}}}) {
     const gaf::FusionPlan p = plan_of(c.text, c.nodes);
     ASSERT_TRUE(p.can_be_one_kernel()) << p.explanation();
     EXPECT_EQ(p.inputs().size(), 1u);
@@ -194,7 +203,8 @@ TEST(Kernel, WeightsOfTheModel) {
     std::copy(numbers.begin(), numbers.end(), x.as<float>());
     gaf::launch(k, p.arguments({x}), {y});
     const gaf::Tensor want = gaf::compile(load_text(c.text), by_definition).run({x})[0];
-    for (int64_t i = 0; i < y.size(); i++) ASSERT_NEAR(y.as<float>()[i], want.as<float>()[i], 2e-5 + 1e-5 * std::abs(want.as<float>()[i])) << i;
+    for (int64_t i = 0; i < y.size(); i++)
+      ASSERT_NEAR(y.as<float>()[i], want.as<float>()[i], 2e-5 + 1e-5 * std::abs(want.as<float>()[i])) << i;
   }
 }
 
