@@ -33,9 +33,11 @@ std::vector<std::string> places() {
   if (dladdr(reinterpret_cast<const void*>(&places), &info) && info.dli_fname) {
     std::error_code ignored;
     std::filesystem::path self = std::filesystem::weakly_canonical(info.dli_fname, ignored);
-    if (!self.has_parent_path() || !std::filesystem::exists(self, ignored)) self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+    if (!self.has_parent_path() || !std::filesystem::exists(self, ignored))
+      self = std::filesystem::read_symlink("/proc/self/exe", ignored);
     const std::filesystem::path dir = self.parent_path();
-    for (const char* at : {"", "lib", "../lib", "../lib/graph_autofusion"}) out.push_back((dir / at / kLibrary).lexically_normal().string());
+    for (const char* at : {"", "lib", "../lib", "../lib/graph_autofusion"})
+      out.push_back((dir / at / kLibrary).lexically_normal().string());
   }
   out.emplace_back(kLibrary);
   return out;

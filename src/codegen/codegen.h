@@ -11,8 +11,8 @@ namespace gaf {
 
 // Throws UserError GAF5001 (what failed, kernel attached) or InternalError. Thread-safe.
 Artifact compile_cpu(const kir::Kernel& k, const Target& t);
-std::string llvm_ir(const kir::Kernel& k, const Target& t);   // gaf emit --kind ir
+std::string llvm_ir(const kir::Kernel& k, const Target& t);       // gaf emit --kind ir
 std::string assembly_cpu(const kir::Kernel& k, const Target& t);  // machine code as text, for eyes
-std::string codegen_version();                                // LLVM + emitter version, part of the cache key; does not load LLVM
+std::string codegen_version();  // LLVM + emitter version, part of the cache key; does not load LLVM
 
 }  // namespace gaf

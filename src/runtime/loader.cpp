@@ -1,6 +1,7 @@
-// Maps the objects of codegen/cpu: a small loader for ELF x86-64 relocatables, so that a warm start needs no LLVM. Sections
-// are laid out in one anonymous mapping (code pages, then data pages), relocated while writable, then made executable or
-// read-only; nothing is ever both. The object may come from disk: every offset in it is checked before it is followed.
+// Maps the objects of codegen/cpu: a small loader for ELF x86-64 relocatables, so that a warm start needs no LLVM.
+// Sections are laid out in one anonymous mapping (code pages, then data pages), relocated while writable, then made
+// executable or read-only; nothing is ever both. The object may come from disk: every offset in it is checked before it
+// is followed.
 #include <elf.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -61,7 +62,8 @@ class Loader {
   void* symbol(const std::string& name) const {
     for (const Elf64_Sym& s : symbols_)
       if (s.st_shndx != SHN_UNDEF && s.st_shndx < at_.size() && at_[s.st_shndx] != kNowhere && name_of(s) == name) {
-        GAF_ELF(ELF64_ST_TYPE(s.st_info) == STT_FUNC && s.st_value < sections_[s.st_shndx].sh_size) << "symbol " << name;
+        GAF_ELF(ELF64_ST_TYPE(s.st_info) == STT_FUNC && s.st_value < sections_[s.st_shndx].sh_size)
+            << "symbol " << name;
         return map_->base + at_[s.st_shndx] + s.st_value;
       }
     GAF_ELF(false) << "no symbol " << name;
@@ -89,8 +91,10 @@ class Loader {
   void read_headers() {
     const auto h = read<Elf64_Ehdr>(0);
     GAF_ELF(std::memcmp(h.e_ident, ELFMAG, SELFMAG) == 0 && h.e_ident[EI_CLASS] == ELFCLASS64) << "not ELF-64";
-    GAF_ELF(h.e_type == ET_REL && h.e_machine == EM_X86_64 && h.e_shentsize == sizeof(Elf64_Shdr)) << "not a relocatable for x86-64";
-    for (unsigned i = 0; i < h.e_shnum; i++) sections_.push_back(read<Elf64_Shdr>(h.e_shoff + uint64_t{i} * sizeof(Elf64_Shdr)));
+    GAF_ELF(h.e_type == ET_REL && h.e_machine == EM_X86_64 && h.e_shentsize == sizeof(Elf64_Shdr))
+        << "not a relocatable for x86-64";
+    for (unsigned i = 0; i < h.e_shnum; i++)
+      sections_.push_back(read<Elf64_Shdr>(h.e_shoff + uint64_t{i} * sizeof(Elf64_Shdr)));
     at_.assign(sections_.size(), kNowhere);
     for (const Elf64_Shdr& s : sections_) {
       const bool inside = s.sh_offset <= object_.size() && s.sh_size <= object_.size() - s.sh_offset;
@@ -137,11 +141,13 @@ class Loader {
     GAF_CHECK(p != MAP_FAILED) << "no memory for kernel code";
     map_->base = static_cast<uint8_t*>(p);
     for (size_t i = 0; i < sections_.size(); i++)
-      if (at_[i] != kNowhere) std::memcpy(map_->base + at_[i], object_.data() + sections_[i].sh_offset, sections_[i].sh_size);
+      if (at_[i] != kNowhere)
+        std::memcpy(map_->base + at_[i], object_.data() + sections_[i].sh_offset, sections_[i].sh_size);
   }
   bool slot_needed(const Elf64_Rela& r) const {
     const auto type = ELF64_R_TYPE(r.r_info);
-    return type == R_X86_64_GOTPCREL || type == R_X86_64_GOTPCRELX || type == R_X86_64_REX_GOTPCRELX || type == R_X86_64_PLT32;
+    return type == R_X86_64_GOTPCREL || type == R_X86_64_GOTPCRELX || type == R_X86_64_REX_GOTPCRELX ||
+           type == R_X86_64_PLT32;
   }
 
   uint64_t address_of(const Elf64_Sym& s) const {
@@ -150,7 +156,8 @@ class Loader {
         if (e.name == name_of(s)) return reinterpret_cast<uint64_t>(e.address);
       GAF_ELF(false) << "it calls " << name_of(s);
     }
-    GAF_ELF(s.st_shndx < at_.size() && at_[s.st_shndx] != kNowhere && s.st_value <= sections_[s.st_shndx].sh_size) << "symbol section";
+    GAF_ELF(s.st_shndx < at_.size() && at_[s.st_shndx] != kNowhere && s.st_value <= sections_[s.st_shndx].sh_size)
+        << "symbol section";
     return reinterpret_cast<uint64_t>(map_->base) + at_[s.st_shndx] + s.st_value;
   }
   // The address of a word that holds `value` (a slot of the offset table).
@@ -172,7 +179,8 @@ class Loader {
       const size_t width = type == R_X86_64_64 || type == R_X86_64_PC64 ? 8 : 4;
       GAF_ELF(r.r_offset <= into.sh_size && width <= into.sh_size - r.r_offset) << "relocation offset";
       uint8_t* where = map_->base + at_[s.sh_info] + r.r_offset;
-      const uint64_t value = address_of(symbols_[number]), addend = static_cast<uint64_t>(r.r_addend), pc = reinterpret_cast<uint64_t>(where);
+      const uint64_t value = address_of(symbols_[number]), addend = static_cast<uint64_t>(r.r_addend),
+                     pc = reinterpret_cast<uint64_t>(where);
       auto put32 = [&](uint64_t x) {
         const auto v = static_cast<int64_t>(x);
         GAF_ELF(v >= INT32_MIN && v <= INT32_MAX) << "relocation out of reach";

@@ -1,5 +1,5 @@
-// copy with a register tile on one side or both. Rows go chunk by chunk; ^T of 4-byte elements goes through 8x8 blocks of
-// shuffles, with masked loads at ragged edges.
+// copy with a register tile on one side or both. Rows go chunk by chunk; ^T of 4-byte elements goes through 8x8 blocks
+// of shuffles, with masked loads at ragged edges.
 #include <algorithm>
 
 #include "base/error.h"
@@ -11,9 +11,12 @@ using namespace kir;
 
 void Emitter::emit(const Copy& c) {
   GAF_CHECK(!c.relu) << "`post relu` on a CPU";
-  if (in_reg(c.dst)) copy_to_reg(c);
-  else if (in_reg(c.src)) copy_from_reg(c);
-  else copy_memory(c);
+  if (in_reg(c.dst))
+    copy_to_reg(c);
+  else if (in_reg(c.src))
+    copy_from_reg(c);
+  else
+    copy_memory(c);
 }
 
 Window Emitter::flipped(Window w) {
@@ -33,7 +36,10 @@ void Emitter::copy_to_reg(const Copy& c) {
   const Part d = part(c.dst);
   const bool whole = c.dst.at.empty();
   const DType to = tile(c.dst.id).type;
-  struct Out { int64_t r, c, n; Val v; };
+  struct Out {
+    int64_t r, c, n;
+    Val v;
+  };
   std::vector<Out> out;
   std::optional<Expr> nrows, ncols;
   auto fewer = [&](const Expr& n, int64_t than) {  // valid extents to note
@@ -44,23 +50,29 @@ void Emitter::copy_to_reg(const Copy& c) {
     Part s = part(c.src);
     GAF_CHECK(!c.pad) << "`else` of a register tile";
     const DType from = tile(c.src.id).type;
-    const bool turned = c.src.transposed != c.dst.transposed || (s.rows != d.rows && s.rows == d.cols && s.cols == d.rows);
+    const bool turned =
+        c.src.transposed != c.dst.transposed || (s.rows != d.rows && s.rows == d.cols && s.cols == d.rows);
     if (turned) {
       for (int64_t r = 0; r < std::min(d.rows, s.cols); r++)
-        for (int64_t i = 0; i < std::min(d.cols, s.rows); i++) out.push_back({r, i, 1, convert(get(s.tile, s.r + i, s.c + r, 1), from, to)});
+        for (int64_t i = 0; i < std::min(d.cols, s.rows); i++)
+          out.push_back({r, i, 1, convert(get(s.tile, s.r + i, s.c + r, 1), from, to)});
       s.nrows.swap(s.ncols);
       std::swap(s.rows, s.cols);
     } else {
       for (int64_t r = 0; r < std::min(d.rows, s.rows); r++)
-        for_chunks(d, [&](int64_t i, int64_t n) { out.push_back({r, i, n, convert(get(s.tile, s.r + r, s.c + i, n), from, to)}); });
+        for_chunks(d, [&](int64_t i, int64_t n) {
+          out.push_back({r, i, n, convert(get(s.tile, s.r + r, s.c + i, n), from, to)});
+        });
     }
     nrows = s.nrows ? s.nrows : fewer(s.rows, d.rows), ncols = s.ncols ? s.ncols : fewer(s.cols, d.cols);
   } else {
     Window s = window(c.src, c.pad.has_value());
     if (c.dst.transposed) s = flipped(s);
-    if (s.rows != d.rows && s.cols != d.cols && s.rows * s.cols == d.rows * d.cols && (s.rows == 1 || s.cols == 1)) s = flipped(s);
+    if (s.rows != d.rows && s.cols != d.cols && s.rows * s.cols == d.rows * d.cols && (s.rows == 1 || s.cols == 1))
+      s = flipped(s);
     if (!c.pad) fit(s, d.rows, d.cols);
-    GAF_CHECK(c.pad || (s.rows <= d.rows && s.cols <= d.cols)) << "copy of other shape: " << print_ref(k_, c.dst) << " = " << print_ref(k_, c.src);
+    GAF_CHECK(c.pad || (s.rows <= d.rows && s.cols <= d.cols))
+        << "copy of other shape: " << print_ref(k_, c.dst) << " = " << print_ref(k_, c.src);
     if (!c.pad) nrows = fewer(s.nrows, d.rows), ncols = fewer(s.ncols, d.cols);
     if (!transpose_to_reg(c, d, s)) {
       for (int64_t r = 0; r < (c.pad ? d.rows : std::min(d.rows, s.rows)); r++)
@@ -81,7 +93,8 @@ void Emitter::copy_from_reg(const Copy& c) {
   if (c.src.transposed) d = flipped(d);
   if ((s.rows != d.rows || s.cols != d.cols) && s.rows == d.cols && s.cols == d.rows) d = flipped(d);
   fit(d, s.rows, s.cols);
-  GAF_CHECK(s.rows >= d.rows && s.cols >= d.cols) << "copy of other shape: " << print_ref(k_, c.dst) << " = " << print_ref(k_, c.src);
+  GAF_CHECK(s.rows >= d.rows && s.cols >= d.cols)
+      << "copy of other shape: " << print_ref(k_, c.dst) << " = " << print_ref(k_, c.src);
   if (transpose_from_reg(s, d)) return;
   const DType from = tile(c.src.id).type;
   const int64_t lanes = tiles_.at(c.src.id).lanes;
@@ -94,14 +107,17 @@ void Emitter::copy_from_reg(const Copy& c) {
         store(d, r, i, n, convert(get(c.src.id, s.r + r, at, n), from, d.type), l);
       });
     };
-    if (s.nrows && !d.row_bound.hi && syms_.range(*s.nrows).lo <= r) when(ir_.icmp(Pred::lt, ir_.i64(r), syms_.value(*s.nrows)), row);
-    else row();
+    if (s.nrows && !d.row_bound.hi && syms_.range(*s.nrows).lo <= r)
+      when(ir_.icmp(Pred::lt, ir_.i64(r), syms_.value(*s.nrows)), row);
+    else
+      row();
   }
 }
 
 // Reads along the direction that is contiguous in memory. d[r, c] = s(r, c); s.row is the unit stride.
 bool Emitter::transpose_to_reg(const Copy& c, const Part& d, const Window& s) {
-  if (gaf::bytes(s.type) != 4 || !unit(s.row, s.type) || unit(s.col, s.type) || s.inner || d.rows < 4 || d.cols < 4) return false;
+  if (gaf::bytes(s.type) != 4 || !unit(s.row, s.type) || unit(s.col, s.type) || s.inner || d.rows < 4 || d.cols < 4)
+    return false;
   const Window f = flipped(s);  // f(c, r): rows of the source as they lie
   const double pad = c.pad.value_or(0);
   for (int64_t r0 = 0; r0 < d.rows; r0 += 8)
@@ -112,12 +128,14 @@ bool Emitter::transpose_to_reg(const Copy& c, const Part& d, const Window& s) {
       transpose8(v);
       const int64_t n = std::min<int64_t>(8, d.cols - c0);
       for (int64_t i = 0; i < std::min<int64_t>(8, d.rows - r0); i++)
-        set_valid(d, c.dst.at.empty(), r0 + i, c0, n, convert(slice(v[static_cast<size_t>(i)], 0, n), s.type, tile(d.tile).type));
+        set_valid(d, c.dst.at.empty(), r0 + i, c0, n,
+                  convert(slice(v[static_cast<size_t>(i)], 0, n), s.type, tile(d.tile).type));
     }
   return true;
 }
 bool Emitter::transpose_from_reg(const Part& s, const Window& d) {
-  if (gaf::bytes(d.type) != 4 || !unit(d.row, d.type) || unit(d.col, d.type) || d.inner || d.rows < 4 || d.cols < 4 || s.nrows || s.ncols)
+  if (gaf::bytes(d.type) != 4 || !unit(d.row, d.type) || unit(d.col, d.type) || d.inner || d.rows < 4 || d.cols < 4 ||
+      s.nrows || s.ncols)
     return false;
   const Window f = flipped(d);
   for (int64_t r0 = 0; r0 < d.rows; r0 += 8)
@@ -144,7 +162,8 @@ void Emitter::transpose8(Vals& v) {
   // a[2i + h]: columns {2h, 2h+1, 2h+4, 2h+5} of rows 2i and 2i+1
   for (size_t half = 0; half < 2; half++)
     for (size_t h = 0; h < 2; h++)
-      for (size_t q = 0; q < 2; q++) b[4 * half + 2 * h + q] = ir_.shuffle(a[4 * half + h], a[4 * half + 2 + h], kQuads[q]);
+      for (size_t q = 0; q < 2; q++)
+        b[4 * half + 2 * h + q] = ir_.shuffle(a[4 * half + h], a[4 * half + 2 + h], kQuads[q]);
   // b[4 * half + j]: columns j and j + 4 of rows 4 * half .. 4 * half + 3
   for (size_t j = 0; j < 4; j++) {
     v[j] = ir_.shuffle(b[j], b[4 + j], kHalves[0]);

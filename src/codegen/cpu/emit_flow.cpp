@@ -29,8 +29,10 @@ void Emitter::run() {
     stmts.clear();
   };
   for (const Stmt& s : k_.body)
-    if (std::holds_alternative<Barrier>(s.alt)) flush();
-    else stmts.push_back(&s);
+    if (std::holds_alternative<Barrier>(s.alt))
+      flush();
+    else
+      stmts.push_back(&s);
   flush();
 }
 
@@ -78,10 +80,13 @@ void Emitter::phase(int number, std::span<const Stmt* const> stmts) {
   }
   ir_.ret();
 
-  Vals outer = ir_.begin("gaf_run_" + std::to_string(number), {{Elem::ptr}, {Elem::ptr}, {Elem::ptr}, {Elem::i64}, {Elem::i64}}, true);
+  Vals outer = ir_.begin("gaf_run_" + std::to_string(number),
+                         {{Elem::ptr}, {Elem::ptr}, {Elem::ptr}, {Elem::i64}, {Elem::i64}}, true);
   Vals call;
-  for (size_t i = 0; i < bufs.size(); i++) call.push_back(ir_.load({Elem::ptr, 1}, ir_.offset(outer[0], static_cast<int64_t>(8 * i)), 8));
-  for (size_t i = 0; i < sizes.size(); i++) call.push_back(ir_.load({Elem::i64, 1}, ir_.offset(outer[1], static_cast<int64_t>(8 * i)), 8));
+  for (size_t i = 0; i < bufs.size(); i++)
+    call.push_back(ir_.load({Elem::ptr, 1}, ir_.offset(outer[0], static_cast<int64_t>(8 * i)), 8));
+  for (size_t i = 0; i < sizes.size(); i++)
+    call.push_back(ir_.load({Elem::i64, 1}, ir_.offset(outer[1], static_cast<int64_t>(8 * i)), 8));
   call.insert(call.end(), outer.begin() + 2, outer.end());
   ir_.call_and_return(inner, call);
   trips_function(number, stmts);
@@ -92,9 +97,11 @@ void Emitter::trips_function(int number, std::span<const Stmt* const> stmts) {
   std::vector<std::pair<int, Val>> sizes;  // loaded before the level that uses them begins
   for (size_t i = 0; i < k_.syms.size(); i++)
     if (k_.syms[i].kind == SymKind::size)
-      sizes.emplace_back(static_cast<int>(i), ir_.load({Elem::i64, 1}, ir_.offset(array, static_cast<int64_t>(8 * sizes.size())), 8));
+      sizes.emplace_back(static_cast<int>(i),
+                         ir_.load({Elem::i64, 1}, ir_.offset(array, static_cast<int64_t>(8 * sizes.size())), 8));
   syms_.begin_function();
-  for (auto [sym, v] : sizes) syms_.bind(sym, v, {k_.syms[static_cast<size_t>(sym)].lo, k_.syms[static_cast<size_t>(sym)].hi});
+  for (auto [sym, v] : sizes)
+    syms_.bind(sym, v, {k_.syms[static_cast<size_t>(sym)].lo, k_.syms[static_cast<size_t>(sym)].hi});
   Expr total = 0;
   bool parallel = false;
   for (const Stmt* s : stmts)
@@ -112,14 +119,16 @@ Expr Emitter::trips(const Axis& a) const {
   return syms_.range(n).lo < 0 ? max(n, Expr(0)) : n;
 }
 
-// lo..hi counts iterations of the whole nest. The outer indices are decoded once, then carried: no division per iteration.
+// lo..hi counts iterations of the whole nest. The outer indices are decoded once, then carried: no division per
+// iteration.
 void Emitter::par(const For& f, Val lo, Val hi) {
   const size_t n = f.axes.size();
   Vals count(n), start(n);
   for (size_t i = 0; i < n; i++) count[i] = syms_.value(trips(f.axes[i]));
   Val left = lo;
   for (size_t i = n; i-- > 0;) {
-    if (i == 0) start[i] = left;
+    if (i == 0)
+      start[i] = left;
     else {
       start[i] = ir_.urem(left, count[i]);
       left = ir_.udiv(left, count[i]);
@@ -162,7 +171,8 @@ void Emitter::par(const For& f, Val lo, Val hi) {
   Val carry = ir_.i64(1);
   for (size_t i = n - 1; i-- > 0;) {
     Val x = ir_.add(now[i], carry);
-    if (i == 0) next[i] = x;
+    if (i == 0)
+      next[i] = x;
     else {
       Val over = ir_.icmp(Pred::ge, x, count[i]);
       next[i] = ir_.select(over, ir_.i64(0), x);
@@ -188,13 +198,14 @@ void Emitter::body(const Body& b) {
 }
 
 void Emitter::emit(const Stmt& s) {
-  std::visit(Match{[&](const Declare& d) { declare(d.tile); }, [](const View&) {}, [](const Sync&) {},
-                   [](const Barrier&) { GAF_CHECK(false) << "a barrier inside a block"; }, [&](const auto& x) { emit(x); }},
-             s.alt);
+  std::visit(
+      Match{[&](const Declare& d) { declare(d.tile); }, [](const View&) {}, [](const Sync&) {},
+            [](const Barrier&) { GAF_CHECK(false) << "a barrier inside a block"; }, [&](const auto& x) { emit(x); }},
+      s.alt);
 }
 
-// What a loop or a side of a branch leaves in a tile may have other valid extents than before; then nobody behind it knows
-// them, and the whole tile counts (its lanes exist, so nothing is touched that should not be).
+// What a loop or a side of a branch leaves in a tile may have other valid extents than before; then nobody behind it
+// knows them, and the whole tile counts (its lanes exist, so nothing is touched that should not be).
 void Emitter::merge_extents(const std::vector<int>& tiles, const std::vector<RegTile>& before) {
   for (size_t i = 0; i < tiles.size(); i++) {
     RegTile& t = tiles_.at(tiles[i]);
@@ -282,24 +293,30 @@ Vals Emitter::loop(Val lo, Val hi, int64_t step, const Vals& init, const LoopBod
   return result;
 }
 Vals Emitter::loop_if_any(Val lo, Val hi, int64_t step, const Vals& init, const LoopBody& f) {
-  return branch(ir_.icmp(Pred::lt, lo, hi), [&] { return loop(lo, hi, step, init, f); }, [&] { return init; });
+  return branch(
+      ir_.icmp(Pred::lt, lo, hi), [&] { return loop(lo, hi, step, init, f); }, [&] { return init; });
 }
 
-void Emitter::repeat(const Expr& n, int64_t step, int64_t unroll, const std::function<void(Val, std::optional<int64_t>)>& f) {
+void Emitter::repeat(const Expr& n, int64_t step, int64_t unroll,
+                     const std::function<void(Val, std::optional<int64_t>)>& f) {
   if (const auto known = syms_.number(n); known && *known <= unroll * step) {
     for (int64_t i = 0; i < *known; i += step) f(ir_.i64(i), i);
     return;
   }
   const LoopBody once = [&](Val i, const Vals&) { return f(i, std::nullopt), Vals{}; };
-  if (syms_.range(n).lo >= 1) loop(ir_.i64(0), syms_.value(n), step, {}, once);
-  else loop_if_any(ir_.i64(0), syms_.value(n), step, {}, once);
+  if (syms_.range(n).lo >= 1)
+    loop(ir_.i64(0), syms_.value(n), step, {}, once);
+  else
+    loop_if_any(ir_.i64(0), syms_.value(n), step, {}, once);
 }
 
 void Emitter::emit(const If& f) {
   const Range d = syms_.range(syms_.known(f.a - f.b));
   const bool lt = f.cmp == Cmp::lt, le = f.cmp == Cmp::le, eq = f.cmp == Cmp::eq, ne = f.cmp == Cmp::ne;
-  const bool always = (lt && d.hi < 0) || (le && d.hi <= 0) || (eq && d.lo == 0 && d.hi == 0) || (ne && (d.lo > 0 || d.hi < 0));
-  const bool never = (lt && d.lo >= 0) || (le && d.lo > 0) || (eq && (d.lo > 0 || d.hi < 0)) || (ne && d.lo == 0 && d.hi == 0);
+  const bool always =
+      (lt && d.hi < 0) || (le && d.hi <= 0) || (eq && d.lo == 0 && d.hi == 0) || (ne && (d.lo > 0 || d.hi < 0));
+  const bool never =
+      (lt && d.lo >= 0) || (le && d.lo > 0) || (eq && (d.lo > 0 || d.hi < 0)) || (ne && d.lo == 0 && d.hi == 0);
   if (always || never) return body(always ? f.yes : f.no);
   static constexpr Pred kPred[] = {Pred::lt, Pred::le, Pred::eq, Pred::ne};
   Val c = ir_.icmp(kPred[static_cast<int>(f.cmp)], syms_.value(f.a), syms_.value(f.b));
@@ -312,7 +329,14 @@ void Emitter::emit(const If& f) {
     body(b);
     return values(ids);
   };
-  const Vals merged = branch(c, [&] { Vals v = side(f.yes); yes = snapshot(ids); return v; }, [&] { return side(f.no); });
+  const Vals merged = branch(
+      c,
+      [&] {
+        Vals v = side(f.yes);
+        yes = snapshot(ids);
+        return v;
+      },
+      [&] { return side(f.no); });
   assign(ids, merged);
   merge_extents(ids, yes);
 }

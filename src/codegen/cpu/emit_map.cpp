@@ -1,5 +1,5 @@
-// Elementwise statements: map, iota, gather, and read. Each handles a row in the chunks of its destination; operands come
-// as lanes, whatever they are (numbers, register tiles, memory, broadcast rows or columns).
+// Elementwise statements: map, iota, gather, and read. Each handles a row in the chunks of its destination; operands
+// come as lanes, whatever they are (numbers, register tiles, memory, broadcast rows or columns).
 #include <algorithm>
 #include <numeric>
 
@@ -65,12 +65,16 @@ Val Emitter::apply(const Map& m, DType like, std::vector<Operand>& args, int64_t
 void Emitter::emit(const Map& m) {
   const DType like = operand_type(m);
   std::vector<Operand> args;
-  for (size_t i = 0; i < m.args.size(); i++) args.push_back(operand(m.args[i], m.op == S::select && i == 0 ? DType::b1 : like));
+  for (size_t i = 0; i < m.args.size(); i++)
+    args.push_back(operand(m.args[i], m.op == S::select && i == 0 ? DType::b1 : like));
   if (!in_reg(m.dst)) return map_to_memory(m, like, args);
   const Part d = part(m.dst);
   const bool whole = m.dst.at.empty();
-  struct Out { int64_t r, c, n; Val v; };
-  std::vector<Out> out;  // written at the end: the destination may be an operand
+  struct Out {
+    int64_t r, c, n;
+    Val v;
+  };
+  std::vector<Out> out;   // written at the end: the destination may be an operand
   int64_t rows = d.rows;  // an operand may have fewer: then so has the result
   for (const Operand& o : args)
     if (!o.number && o.rows > 1) rows = std::min(rows, o.rows);
@@ -102,7 +106,9 @@ void Emitter::map_to_memory(const Map& m, DType like, std::vector<Operand>& args
         if (!o.number && !o.reg && o.rows > 1) o.window = moved(o.window, i, nullptr), o.rows = 1;
     }
     const int64_t r = known.value_or(0);
-    auto columns = [&](const Window& w, std::vector<Operand>& ops, int64_t c, int64_t n) { store(w, r, c, n, apply(m, like, ops, r, c, n)); };
+    auto columns = [&](const Window& w, std::vector<Operand>& ops, int64_t c, int64_t n) {
+      store(w, r, c, n, apply(m, like, ops, r, c, n));
+    };
     const bool in_regs = std::any_of(a.begin(), a.end(), [](const Operand& o) { return o.reg && o.cols > 1; });
     if (in_regs || d.cols <= 16 * lanes) {
       for (int64_t c = 0; c < d.cols; c += lanes) columns(row, a, c, std::min(lanes, chunk(d.cols - c)));
@@ -146,21 +152,28 @@ void Emitter::emit(const Gather& m) {
   Operand index = operand(Arg{m.index}, DType::i32);
   Val base = address(src, 0, 0);
   const bool whole = m.dst.at.empty();
-  const std::optional<Expr> rows = whole && index.rows > 1 ? index.nrows : d.nrows, cols = whole && index.cols > 1 ? index.ncols : d.ncols;
+  const std::optional<Expr> rows = whole && index.rows > 1 ? index.nrows : d.nrows,
+                            cols = whole && index.cols > 1 ? index.ncols : d.ncols;
   for (int64_t r = 0; r < d.rows; r++)
     for_chunks(d, [&](int64_t c, int64_t n) {
       Val at = fetch(index, r, c, n);
       if (!row(index.type).is_signed) at = ir_.zext(at, Elem::i64);
       // Lanes that do not exist hold anything: they take element 0.
       Lanes l;
-      if (cols) l.hi = ir_.sub(syms_.value(*cols), ir_.i64(c));
-      else if (c + n > d.cols) l.hi = ir_.i64(d.cols - c);
-      if (rows) l.hi = ir_.select(ir_.icmp(Pred::lt, ir_.i64(r), syms_.value(*rows)), l.hi ? l.hi : ir_.i64(n), ir_.i64(0));
+      if (cols)
+        l.hi = ir_.sub(syms_.value(*cols), ir_.i64(c));
+      else if (c + n > d.cols)
+        l.hi = ir_.i64(d.cols - c);
+      if (rows)
+        l.hi = ir_.select(ir_.icmp(Pred::lt, ir_.i64(r), syms_.value(*rows)), l.hi ? l.hi : ir_.i64(n), ir_.i64(0));
       const Type it = ir_.type(at);
       if (l.hi) at = ir_.select(lane_mask(n, l, it.e), at, ir_.inum(it, 0));
       const Type t{memory_elem(src.type), static_cast<int>(n)};
-      Val v = n == 1 ? ir_.load(t, ir_.offset(base, ir_.mul(it.e == Elem::i64 ? at : ir_.sext(at, Elem::i64), ir_.i64(size))), size)
-                     : ir_.gather(t, base, at, ir_.inum({Elem::i1, t.lanes}, 1));
+      Val v =
+          n == 1
+              ? ir_.load(t, ir_.offset(base, ir_.mul(it.e == Elem::i64 ? at : ir_.sext(at, Elem::i64), ir_.i64(size))),
+                         size)
+              : ir_.gather(t, base, at, ir_.inum({Elem::i1, t.lanes}, 1));
       if (src.type == DType::b1) v = ir_.icmp(Pred::ne, v, ir_.inum(t, 0));
       set_valid(d, whole, r, c, n, v);
     });

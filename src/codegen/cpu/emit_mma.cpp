@@ -1,5 +1,6 @@
-// mma, the register kernel of every contraction: load one row of b, broadcast an element of each row of a, multiply and add
-// into the accumulators; K in a loop with a few steps a block. Blocks stay near a hundred multiply-adds: longer ones spill.
+// mma, the register kernel of every contraction: load one row of b, broadcast an element of each row of a, multiply and
+// add into the accumulators; K in a loop with a few steps a block. Blocks stay near a hundred multiply-adds: longer
+// ones spill.
 #include <algorithm>
 #include <numeric>
 
@@ -19,14 +20,14 @@ struct Emitter::MmaPlan {
   Window a, b;
   DType acc = DType::f32;
   int64_t rows = 0, lanes = 0, chunks = 0;
-  std::vector<Val> row_base;         // of a, where rows are clamped or their stride is not a number: one a row, or one of four
-  bool groups = false;               // row_base has one of four rows; the others are 1..3 strides behind
-  Val stride[4] = {};                // 0..3 strides in bytes
-  std::vector<Val> masks;            // columns of b that exist; null: all
-  bool mask_is_wide = false;         // kept as 32-bit lanes: a vector of bits does not live well across blocks before AVX-512
+  std::vector<Val> row_base;  // of a, where rows are clamped or their stride is not a number: one a row, or one of four
+  bool groups = false;        // row_base has one of four rows; the others are 1..3 strides behind
+  Val stride[4] = {};         // 0..3 strides in bytes
+  std::vector<Val> masks;     // columns of b that exist; null: all
+  bool mask_is_wide = false;  // kept as 32-bit lanes: a vector of bits does not live well across blocks before AVX-512
   Val prefetch = nullptr;
-  int64_t prefetch_lines = 0;        // of the whole rectangle
-  std::optional<int64_t> k;          // steps, if known
+  int64_t prefetch_lines = 0;  // of the whole rectangle
+  std::optional<int64_t> k;    // steps, if known
 };
 
 Val Emitter::widen_operand(Val v, DType from, DType acc) { return from == acc ? v : convert(v, from, acc); }
@@ -91,7 +92,8 @@ Vals Emitter::mma_steps(const MmaPlan& p, Val k, int64_t unroll, Vals acc) {
       Val x = ir_.splat(widen_operand(ir_.load(one, q, as), p.a.type, p.acc), static_cast<int>(p.lanes));
       for (int64_t j = 0; j < p.chunks; j++) {
         Val& d = acc[static_cast<size_t>(r * p.chunks + j)];
-        d = is_float(p.acc) ? ir_.fma(x, bv[static_cast<size_t>(j)], d) : ir_.add(ir_.mul(x, bv[static_cast<size_t>(j)]), d);
+        d = is_float(p.acc) ? ir_.fma(x, bv[static_cast<size_t>(j)], d)
+                            : ir_.add(ir_.mul(x, bv[static_cast<size_t>(j)]), d);
       }
     }
   }
@@ -166,8 +168,10 @@ void Emitter::emit(const Mma& m) {
   const LoopBody single = [&](Val i, const Vals& v) { return mma_steps(p, i, 1, v); };
   if (p.k) {
     const int64_t blocks = *p.k / unroll * unroll;
-    if (blocks == unroll) acc = mma_steps(p, ir_.i64(0), unroll, acc);
-    else if (blocks > 0) acc = loop(ir_.i64(0), ir_.i64(blocks), unroll, acc, block);
+    if (blocks == unroll)
+      acc = mma_steps(p, ir_.i64(0), unroll, acc);
+    else if (blocks > 0)
+      acc = loop(ir_.i64(0), ir_.i64(blocks), unroll, acc, block);
     if (blocks < *p.k) acc = loop(ir_.i64(blocks), ir_.i64(*p.k), 1, acc, single);
   } else {
     Val n = syms_.value(k), full = syms_.value(k - mod(k, Expr(unroll)));

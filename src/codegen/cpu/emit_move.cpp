@@ -1,5 +1,5 @@
-// copy from memory to memory: rows as vectors, `else` as runs of the constant beside the run that exists, transposes in 8x8
-// blocks, and element by element where strides leave nothing better.
+// copy from memory to memory: rows as vectors, `else` as runs of the constant beside the run that exists, transposes in
+// 8x8 blocks, and element by element where strides leave nothing better.
 #include <algorithm>
 
 #include "base/error.h"
@@ -60,11 +60,14 @@ void Emitter::copy_rows(const Window& d0, const Window& s0, double pad) {
   if (s.exists) {
     Window in = s;
     in.exists = nullptr;
-    branch(s.exists, [&] { return copy_rows(d, in, pad), Vals{}; },
-           [&] {
-             repeat(d.nrows, 1, 1, [&](Val r, std::optional<int64_t>) { fill_run(moved(d, r, nullptr), ir_.i64(0), syms_.value(d.ncols), pad); });
-             return Vals{};
-           });
+    branch(
+        s.exists, [&] { return copy_rows(d, in, pad), Vals{}; },
+        [&] {
+          repeat(d.nrows, 1, 1, [&](Val r, std::optional<int64_t>) {
+            fill_run(moved(d, r, nullptr), ir_.i64(0), syms_.value(d.ncols), pad);
+          });
+          return Vals{};
+        });
     return;
   }
   const bool same_cols = s.ncols.is_num() && d.ncols == s.ncols && !s.col_bound.lo && !s.col_bound.hi;
@@ -85,8 +88,9 @@ void Emitter::copy_rows(const Window& d0, const Window& s0, double pad) {
     dr.row_bound = sr.row_bound = {};
     Val in = s.padded ? in_bound(r, s.row_bound) : nullptr;
     if (!in) return copy_row(dr, sr, pad);
-    branch(in, [&] { return copy_row(dr, sr, pad), Vals{}; },
-           [&] { return fill_run(dr, ir_.i64(0), syms_.value(d.ncols), pad), Vals{}; });
+    branch(
+        in, [&] { return copy_row(dr, sr, pad), Vals{}; },
+        [&] { return fill_run(dr, ir_.i64(0), syms_.value(d.ncols), pad), Vals{}; });
   });
 }
 
@@ -121,8 +125,10 @@ void Emitter::copy_run(const Window& d0, const Window& s0, Val from, Val to) {
   };
   loop_if_any(from, full, lanes, {}, [&](Val c, const Vals&) { return part(c, lanes, nullptr), Vals{}; });
   if (lanes == 1) return;
-  if (native_mask(memory_elem(d.type))) when(ir_.icmp(Pred::lt, full, to), [&] { part(full, lanes, ir_.sub(to, full)); });
-  else loop_if_any(full, to, 1, {}, [&](Val c, const Vals&) { return part(c, 1, nullptr), Vals{}; });
+  if (native_mask(memory_elem(d.type)))
+    when(ir_.icmp(Pred::lt, full, to), [&] { part(full, lanes, ir_.sub(to, full)); });
+  else
+    loop_if_any(full, to, 1, {}, [&](Val c, const Vals&) { return part(c, 1, nullptr), Vals{}; });
 }
 
 void Emitter::fill_run(const Window& d0, Val from, Val to, double v) {
@@ -152,7 +158,9 @@ void Emitter::transpose_memory(const Window& d0, const Window& s0, std::optional
     if (!(ncols == d.ncols)) also(ir_.icmp(Pred::eq, syms_.value(ncols), syms_.value(d.ncols)));
     if (complete)
       when(ir_.not_(complete), [&] {
-        repeat(d.nrows, 1, 1, [&](Val r, std::optional<int64_t>) { fill_run(moved(d, r, nullptr), ir_.i64(0), syms_.value(d.ncols), *pad); });
+        repeat(d.nrows, 1, 1, [&](Val r, std::optional<int64_t>) {
+          fill_run(moved(d, r, nullptr), ir_.i64(0), syms_.value(d.ncols), *pad);
+        });
       });
   }
   d.row_bound = d.col_bound = s.row_bound = s.col_bound = {};
@@ -163,7 +171,8 @@ void Emitter::transpose_memory(const Window& d0, const Window& s0, std::optional
   s.exists = nullptr;
   auto all = [&] {
     if (gaf::bytes(s.type) != 4) return copy_elements(d, s, nrows, ncols);
-    Val rows = syms_.value(nrows), cols = syms_.value(ncols), r8 = ir_.and_(rows, ir_.i64(-8)), c8 = ir_.and_(cols, ir_.i64(-8));
+    Val rows = syms_.value(nrows), cols = syms_.value(ncols), r8 = ir_.and_(rows, ir_.i64(-8)),
+        c8 = ir_.and_(cols, ir_.i64(-8));
     s.rows = s.cols = d.rows = d.cols = std::max<int64_t>(8, std::max(d.rows, d.cols));
     const Window f = flipped(s);
     loop_if_any(ir_.i64(0), r8, 8, {}, [&](Val r, const Vals&) {
@@ -179,20 +188,25 @@ void Emitter::transpose_memory(const Window& d0, const Window& s0, std::optional
     });
     auto edge = [&](Val rlo, Val rhi, Val clo, Val chi) {
       loop_if_any(rlo, rhi, 1, {}, [&](Val r, const Vals&) {
-        loop_if_any(clo, chi, 1, {}, [&](Val c, const Vals&) { return store(moved(d, r, c), 0, 0, 1, load(moved(s, r, c), 0, 0, 1)), Vals{}; });
+        loop_if_any(clo, chi, 1, {}, [&](Val c, const Vals&) {
+          return store(moved(d, r, c), 0, 0, 1, load(moved(s, r, c), 0, 0, 1)), Vals{};
+        });
         return Vals{};
       });
     };
     if (syms_.range(nrows) != syms_.range(nrows - mod(nrows, Expr(8)))) edge(r8, rows, ir_.i64(0), c8);
     if (syms_.range(ncols) != syms_.range(ncols - mod(ncols, Expr(8)))) edge(ir_.i64(0), rows, c8, cols);
   };
-  if (exists) when(exists, all);
-  else all();
+  if (exists)
+    when(exists, all);
+  else
+    all();
 }
 
 void Emitter::copy_elements(const Window& d, const Window& s, const Expr& nrows, const Expr& ncols) {
   repeat(nrows, 1, 1, [&](Val r, std::optional<int64_t>) {
-    repeat(ncols, 1, 1, [&](Val c, std::optional<int64_t>) { store(moved(d, r, c), 0, 0, 1, load(moved(s, r, c), 0, 0, 1)); });
+    repeat(ncols, 1, 1,
+           [&](Val c, std::optional<int64_t>) { store(moved(d, r, c), 0, 0, 1, load(moved(s, r, c), 0, 0, 1)); });
   });
 }
 

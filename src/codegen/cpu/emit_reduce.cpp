@@ -1,5 +1,5 @@
-// reduce: chunks of a row are combined lane by lane, then one tree folds the lanes. Elements outside the valid extents count
-// as the op's neutral element. f16 and bf16 are summed in f32.
+// reduce: chunks of a row are combined lane by lane, then one tree folds the lanes. Elements outside the valid extents
+// count as the op's neutral element. f16 and bf16 are summed in f32.
 #include <algorithm>
 
 #include "base/error.h"
@@ -25,9 +25,12 @@ Val Emitter::reduce_chunk(const Reduce& m, Operand& src, int64_t r, int64_t c, i
   const DType t = summed_in(src.type);
   Val v = convert(fetch(src, r, c, n), src.type, t);
   Lanes l;
-  if (!src.reg && src.window.columns_left) l.hi = ir_.sub(src.window.columns_left, ir_.i64(c));
-  else if (src.ncols && syms_.range(*src.ncols).lo < c + n) l.hi = ir_.sub(syms_.value(*src.ncols), ir_.i64(c));
-  else if (c + n > src.cols) l.hi = ir_.i64(src.cols - c);
+  if (!src.reg && src.window.columns_left)
+    l.hi = ir_.sub(src.window.columns_left, ir_.i64(c));
+  else if (src.ncols && syms_.range(*src.ncols).lo < c + n)
+    l.hi = ir_.sub(syms_.value(*src.ncols), ir_.i64(c));
+  else if (c + n > src.cols)
+    l.hi = ir_.i64(src.cols - c);
   Val none = constant(t, neutral(m.op), n);
   if (l.hi) v = ir_.select(n == 1 ? ir_.icmp(Pred::gt, l.hi, ir_.i64(0)) : lane_mask(n, l, ir_.type(v).e), v, none);
   if (m.axis != 1 && src.nrows && syms_.range(*src.nrows).lo <= r)
@@ -47,11 +50,11 @@ Val Emitter::reduce_row(const Reduce& m, Operand& src, int64_t r) {
       return reduce_chunk(m, o, r, 0, lanes);
     };
     Vals acc = {constant(t, neutral(m.op), lanes)};
-    acc = loop_if_any(ir_.i64(0), full, lanes, acc, [&](Val c, const Vals& v) {
-      return Vals{combine(m, t, v[0], part(c, ir_.i64(lanes)))};
-    });
-    acc = branch(ir_.icmp(Pred::lt, full, n), [&] { return Vals{combine(m, t, acc[0], part(full, ir_.sub(n, full)))}; },
-                 [&] { return acc; });
+    acc = loop_if_any(ir_.i64(0), full, lanes, acc,
+                      [&](Val c, const Vals& v) { return Vals{combine(m, t, v[0], part(c, ir_.i64(lanes)))}; });
+    acc = branch(
+        ir_.icmp(Pred::lt, full, n), [&] { return Vals{combine(m, t, acc[0], part(full, ir_.sub(n, full)))}; },
+        [&] { return acc; });
     return lanes_together(m, t, acc[0]);
   }
   std::map<int64_t, Val> by_width;
@@ -59,16 +62,21 @@ Val Emitter::reduce_row(const Reduce& m, Operand& src, int64_t r) {
     Val& acc = by_width[n];
     acc = combine(m, t, acc, reduce_chunk(m, src, r, c, n));
   };
-  if (src.reg) for_chunks(src.part, take);
-  else for_chunks(0, src.cols, lanes, src.cols, take);
+  if (src.reg)
+    for_chunks(src.part, take);
+  else
+    for_chunks(0, src.cols, lanes, src.cols, take);
   Val all = nullptr;
-  for (auto it = by_width.rbegin(); it != by_width.rend(); ++it) all = combine(m, t, all, lanes_together(m, t, it->second));
+  for (auto it = by_width.rbegin(); it != by_width.rend(); ++it)
+    all = combine(m, t, all, lanes_together(m, t, it->second));
   return all;
 }
 
 void Emitter::put(const Ref& dst, int64_t r, int64_t c, int64_t n, Val v) {
-  if (in_reg(dst)) set_valid(part(dst), dst.at.empty(), r, c, n, v);
-  else store(window(dst), r, c, n, v);
+  if (in_reg(dst))
+    set_valid(part(dst), dst.at.empty(), r, c, n, v);
+  else
+    store(window(dst), r, c, n, v);
 }
 
 void Emitter::emit(const Reduce& m) {
@@ -90,7 +98,10 @@ void Emitter::emit(const Reduce& m) {
     put(m.dst, 0, 0, 1, convert(all, t, out));
   } else {
     const int64_t lanes = src.reg ? tiles_.at(src.part.tile).lanes : chunk(src.cols);
-    struct Out { int64_t c, n; Val v; };
+    struct Out {
+      int64_t c, n;
+      Val v;
+    };
     std::vector<Out> done;
     auto columns = [&](int64_t c, int64_t n) {
       Val acc = nullptr;
@@ -98,7 +109,8 @@ void Emitter::emit(const Reduce& m) {
         acc = constant(t, neutral(m.op), n);
         acc = loop_if_any(ir_.i64(0), syms_.value(src.window.nrows), 1, {acc}, [&](Val i, const Vals& v) {
           Operand o = src;
-          o.window = moved(src.window, i, nullptr), o.window.row_bound = {}, o.rows = 1, o.nrows.reset(), o.loaded.clear();
+          o.window = moved(src.window, i, nullptr), o.window.row_bound = {}, o.rows = 1, o.nrows.reset(),
+          o.loaded.clear();
           return Vals{combine(m, t, v[0], reduce_chunk(m, o, 0, c, n))};
         })[0];
       } else {
@@ -106,8 +118,10 @@ void Emitter::emit(const Reduce& m) {
       }
       done.push_back({c, n, convert(acc, t, out)});
     };
-    if (src.reg) for_chunks(src.part, columns);
-    else for_chunks(0, src.cols, lanes, src.cols, columns);
+    if (src.reg)
+      for_chunks(src.part, columns);
+    else
+      for_chunks(0, src.cols, lanes, src.cols, columns);
     for (const Out& o : done) put(m.dst, 0, o.c, o.n, o.v);
   }
   if (in_reg(m.dst) && m.dst.at.empty()) {

@@ -1,5 +1,6 @@
-// One scalar op on vector values, for every dtype, and conversions between dtypes. f16 and bf16 are their bits in registers
-// and are computed in f32, rounded once behind each op; integers wrap; division by zero is 0, as ir/scalar.h says.
+// One scalar op on vector values, for every dtype, and conversions between dtypes. f16 and bf16 are their bits in
+// registers and are computed in f32, rounded once behind each op; integers wrap; division by zero is 0, as ir/scalar.h
+// says.
 #include "base/error.h"
 #include "codegen/cpu/emitter.h"
 #include "codegen/cpu/maths.h"
@@ -16,10 +17,16 @@ Elem Emitter::elem(DType t) const {
   switch (t) {
     case DType::f32: return Elem::f32;
     case DType::f64: return Elem::f64;
-    case DType::f16: case DType::bf16: case DType::i16: case DType::u16: return Elem::i16;
-    case DType::i8: case DType::u8: return Elem::i8;
-    case DType::i32: case DType::u32: return Elem::i32;
-    case DType::i64: case DType::u64: return Elem::i64;
+    case DType::f16:
+    case DType::bf16:
+    case DType::i16:
+    case DType::u16: return Elem::i16;
+    case DType::i8:
+    case DType::u8: return Elem::i8;
+    case DType::i32:
+    case DType::u32: return Elem::i32;
+    case DType::i64:
+    case DType::u64: return Elem::i64;
     case DType::b1: break;
   }
   return Elem::i1;
@@ -53,7 +60,8 @@ Val Emitter::float_op(S op, Val a, Val b, Val c) {
   switch (op) {
     case S::neg: return ir_.fneg(a);
     case S::abs: return ir_.fabs(a);
-    case S::sign: return ir_.select(ir_.fcmp(Pred::gt, a, num(0)), num(1), ir_.select(ir_.fcmp(Pred::lt, a, num(0)), num(-1), a));
+    case S::sign:
+      return ir_.select(ir_.fcmp(Pred::gt, a, num(0)), num(1), ir_.select(ir_.fcmp(Pred::lt, a, num(0)), num(-1), a));
     case S::add: return ir_.fadd(a, b);
     case S::sub: return ir_.fsub(a, b);
     case S::mul: return ir_.fmul(a, b);
@@ -111,8 +119,10 @@ Val Emitter::int_op(S op, DType t, Val a, Val b, Val c) {
     case S::fma: return ir_.add(ir_.mul(a, b), c);
     case S::div: return divide_ints(t, a, b);
     case S::rem: return ir_.select(ir_.icmp(Pred::eq, b, num(0)), num(0), ir_.sub(a, ir_.mul(divide_ints(t, a, b), b)));
-    case S::min: case S::minp: return ir_.select(less(a, b), a, b);
-    case S::max: case S::maxp: return ir_.select(less(b, a), a, b);
+    case S::min:
+    case S::minp: return ir_.select(less(a, b), a, b);
+    case S::max:
+    case S::maxp: return ir_.select(less(b, a), a, b);
     case S::eq: return ir_.icmp(Pred::eq, a, b);
     case S::ne: return ir_.icmp(Pred::ne, a, b);
     case S::lt: return less(a, b);

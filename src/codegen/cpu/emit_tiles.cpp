@@ -1,5 +1,5 @@
-// Register tiles: a row is one or more vector values. Reading a part is a shuffle, writing a part replaces or blends values;
-// a column [R,1] is scalars. Never an alloca: what is live is for the register allocator to see.
+// Register tiles: a row is one or more vector values. Reading a part is a shuffle, writing a part replaces or blends
+// values; a column [R,1] is scalars. Never an alloca: what is live is for the register allocator to see.
 #include <algorithm>
 #include <bit>
 
@@ -10,8 +10,8 @@ namespace gaf::cpu {
 
 using namespace kir;
 
-// Four registers' worth interleaves enough independent chains for polynomials, and LLVM splits it without loss; what is no
-// power of two is cut into single registers, the last one padded.
+// Four registers' worth interleaves enough independent chains for polynomials, and LLVM splits it without loss; what is
+// no power of two is cut into single registers, the last one padded.
 int64_t Emitter::chunk(int64_t cols) const {
   const auto n = static_cast<uint64_t>(cols);
   if (std::has_single_bit(n)) return std::min<int64_t>(cols, 4 * t_.lanes);
@@ -52,9 +52,12 @@ Part Emitter::part(const Ref& r) {
   auto extent = [&](const Slice& s, int64_t& n, std::optional<Expr>& valid) {
     GAF_CHECK(s.step == 1) << "a step inside register tile " << x.name;
     valid.reset();
-    if (!s.n) n = 1;
-    else if (const auto k = syms_.number(syms_.known(*s.n))) n = *k;
-    else n = capacity(*s.n), valid = syms_.known(*s.n);
+    if (!s.n)
+      n = 1;
+    else if (const auto k = syms_.number(syms_.known(*s.n)))
+      n = *k;
+    else
+      n = capacity(*s.n), valid = syms_.known(*s.n);
   };
   p.r = fixed(r.at[0].at), p.c = fixed(r.at[1].at);
   extent(r.at[0], p.rows, p.nrows);
@@ -115,14 +118,17 @@ void Emitter::set(int id, int64_t r, int64_t c, int64_t n, Val v) {
   }
 }
 
-// The pieces in which columns c..c+cols of values of `lanes` lanes are best handled: whole values where they are aligned,
-// the last one with its padding, powers of two elsewhere.
-void Emitter::for_chunks(int64_t c, int64_t cols, int64_t lanes, int64_t capacity, const std::function<void(int64_t, int64_t)>& f) const {
+// The pieces in which columns c..c+cols of values of `lanes` lanes are best handled: whole values where they are
+// aligned, the last one with its padding, powers of two elsewhere.
+void Emitter::for_chunks(int64_t c, int64_t cols, int64_t lanes, int64_t capacity,
+                         const std::function<void(int64_t, int64_t)>& f) const {
   const int64_t end = c + cols;
   while (c < end) {
     int64_t n = std::min(lanes, end - c);
-    if (c % lanes == 0 && (n == lanes || end == capacity)) n = lanes;
-    else n = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::min(n, lanes - c % lanes))));
+    if (c % lanes == 0 && (n == lanes || end == capacity))
+      n = lanes;
+    else
+      n = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::min(n, lanes - c % lanes))));
     f(c, n);
     c += n;
   }

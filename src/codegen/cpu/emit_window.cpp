@@ -1,6 +1,6 @@
 // Rectangles in memory: addresses, the positions that exist, and loads and stores of vectors of them. Where the machine
-// has masked loads of the element's size they are used; elsewhere a full vector is tested for first, and the rare partial
-// one goes element by element through a slot of the frame.
+// has masked loads of the element's size they are used; elsewhere a full vector is tested for first, and the rare
+// partial one goes element by element through a slot of the frame.
 #include <algorithm>
 #include <numeric>
 
@@ -48,7 +48,8 @@ Window Emitter::window(const Ref& r, bool padded) {
     const Buf& b = k_.bufs[static_cast<size_t>(r.id)];
     w.type = b.type, shape = b.shape;
     base = buffers_[static_cast<size_t>(b.role == Role::view ? b.base : r.id)];
-    if (b.role == Role::view) strides = b.strides, offset = b.offset;
+    if (b.role == Role::view)
+      strides = b.strides, offset = b.offset;
     else {
       strides.assign(shape.size(), 1);
       for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
@@ -59,7 +60,11 @@ Window Emitter::window(const Ref& r, bool padded) {
   if (r.tile && at.empty()) at = {{0, shape[0], 1}, {0, shape[1], 1}};
   GAF_CHECK(at.size() == shape.size()) << "a rectangle of " << print_ref(k_, r) << " has " << at.size() << " indices";
 
-  struct Axis { Expr at, n, dim; int64_t step; Expr stride; };
+  struct Axis {
+    Expr at, n, dim;
+    int64_t step;
+    Expr stride;
+  };
   std::vector<Axis> ranged;
   std::vector<Axis> fixed;
   for (size_t i = 0; i < at.size(); i++) {
@@ -70,15 +75,18 @@ Window Emitter::window(const Ref& r, bool padded) {
   }
   // Extents of one in front say where the rectangle is, not how it goes on.
   for (size_t i = 0; i + 1 < ranged.size();)
-    if (ranged[i].n.is(1)) fixed.push_back(ranged[i]), ranged.erase(ranged.begin() + static_cast<int64_t>(i));
-    else i++;
+    if (ranged[i].n.is(1))
+      fixed.push_back(ranged[i]), ranged.erase(ranged.begin() + static_cast<int64_t>(i));
+    else
+      i++;
   // Two axes in front that follow on from each other are one.
   for (size_t i = 0; !padded && i + 2 < ranged.size();) {
     Axis &a = ranged[i], &b = ranged[i + 1];
     if (b.n.is_num() && a.stride * Expr(a.step) == b.n * b.stride * Expr(b.step)) {
       b.n = a.n * b.n;
       ranged.erase(ranged.begin() + static_cast<int64_t>(i));
-    } else i++;
+    } else
+      i++;
   }
   GAF_CHECK(ranged.size() <= 3) << "rows of " << print_ref(k_, r) << " need more than two strides";
   w.col = {size, nullptr};
@@ -162,13 +170,20 @@ Val Emitter::row_exists(const Window& w, int64_t r) {
 Lanes Emitter::lanes(const Window& w, int64_t c, int64_t n) {
   Lanes l;
   if (w.columns_left) return {nullptr, ir_.sub(w.columns_left, ir_.i64(c))};
-  if (w.col_bound.hi && syms_.range(*w.col_bound.hi).lo < c + n) l.hi = ir_.sub(syms_.value(*w.col_bound.hi), ir_.i64(c));
-  else if (c + n > w.cols) l.hi = ir_.i64(w.cols - c);
+  if (w.col_bound.hi && syms_.range(*w.col_bound.hi).lo < c + n)
+    l.hi = ir_.sub(syms_.value(*w.col_bound.hi), ir_.i64(c));
+  else if (c + n > w.cols)
+    l.hi = ir_.i64(w.cols - c);
   if (w.col_bound.lo && syms_.range(*w.col_bound.lo).hi > c) l.lo = ir_.sub(syms_.value(*w.col_bound.lo), ir_.i64(c));
   return l;
 }
 Lanes Emitter::both(const Lanes& a, const Lanes& b) {
-  return {a.lo && b.lo ? ir_.smax(a.lo, b.lo) : a.lo ? a.lo : b.lo, a.hi && b.hi ? ir_.smin(a.hi, b.hi) : a.hi ? a.hi : b.hi};
+  return {a.lo && b.lo ? ir_.smax(a.lo, b.lo)
+          : a.lo       ? a.lo
+                       : b.lo,
+          a.hi && b.hi ? ir_.smin(a.hi, b.hi)
+          : a.hi       ? a.hi
+                       : b.hi};
 }
 
 Val Emitter::clamped_row(const Window& w, int64_t r) {
@@ -207,8 +222,10 @@ void Emitter::store(const Window& w, int64_t r, int64_t c, int64_t n, Val v, Lan
   const int64_t align = std::max(element_align(w.type), std::gcd(w.align, w.col.v ? 1 : c * w.col.n));
   if (w.type == DType::b1) v = ir_.zext(v, Elem::i8);
   auto put = [&] { store_lanes(v, address(w, r, c), align, w.col, l); };
-  if (Val row = row_exists(w, r)) when(row, put);
-  else put();
+  if (Val row = row_exists(w, r))
+    when(row, put);
+  else
+    put();
 }
 
 // ---- lanes ----
@@ -267,7 +284,8 @@ Val Emitter::load_lanes(Type t, Val p, int64_t align, const Stride& step, const 
   };
   if (!unit) return one_by_one()[0];
   Val full = ir_.and_(ir_.icmp(Pred::le, lo, ir_.i64(0)), ir_.icmp(Pred::ge, hi, ir_.i64(n)));
-  return branch(full, [&] { return Vals{ir_.load(t, p, align)}; }, one_by_one)[0];
+  return branch(
+      full, [&] { return Vals{ir_.load(t, p, align)}; }, one_by_one)[0];
 }
 
 void Emitter::store_lanes(Val v, Val p, int64_t align, const Stride& step, const Lanes& l) {
@@ -277,10 +295,22 @@ void Emitter::store_lanes(Val v, Val p, int64_t align, const Stride& step, const
   const bool unit = n == 1 || (!step.v && step.n == size);
   if (unit && l.all()) return ir_.store(v, p, align);
   if (n == 1) return when(ir_.icmp(Pred::lt, lo, hi), [&] { ir_.store(v, p, align); });
-  if (unit && native_mask(t.e)) return ir_.masked_store(v, p, align, lane_mask(n, l, t.e));
+  auto all_lanes = [&] { return ir_.and_(ir_.icmp(Pred::le, lo, ir_.i64(0)), ir_.icmp(Pred::ge, hi, ir_.i64(n))); };
+  if (unit && native_mask(t.e)) {
+    auto masked = [&] { return ir_.masked_store(v, p, align, lane_mask(n, l, t.e)), Vals{}; };
+    // Before AVX-512 a masked store is slow on some machines (Zen: a dozen cycles), and most vectors are full.
+    const bool partial = ir_.constant(hi).value_or(n) < n || ir_.constant(lo).value_or(0) > 0;
+    if (ir_.machine().native_mask8 || partial)
+      masked();
+    else
+      branch(
+          all_lanes(), [&] { return ir_.store(v, p, align), Vals{}; }, masked);
+    return;
+  }
   if (l.all() && n <= 16) {
     for (int64_t i = 0; i < n; i++)
-      ir_.store(ir_.extract(v, static_cast<int>(i)), step.v ? ir_.offset(p, times(ir_.i64(i), step)) : ir_.offset(p, i * step.n), size);
+      ir_.store(ir_.extract(v, static_cast<int>(i)),
+                step.v ? ir_.offset(p, times(ir_.i64(i), step)) : ir_.offset(p, i * step.n), size);
     return;
   }
   auto one_by_one = [&] {
@@ -296,8 +326,8 @@ void Emitter::store_lanes(Val v, Val p, int64_t align, const Stride& step, const
     one_by_one();
     return;
   }
-  Val full = ir_.and_(ir_.icmp(Pred::le, lo, ir_.i64(0)), ir_.icmp(Pred::ge, hi, ir_.i64(n)));
-  branch(full, [&] { return ir_.store(v, p, align), Vals{}; }, one_by_one);
+  branch(
+      all_lanes(), [&] { return ir_.store(v, p, align), Vals{}; }, one_by_one);
 }
 
 }  // namespace gaf::cpu

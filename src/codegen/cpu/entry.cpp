@@ -45,7 +45,8 @@ void run(const GafCodegenRequest& q, GafCodegenReply& reply, GafCodegenGive give
 
 extern "C" GAF_EXPORT int gaf_codegen_cpu_abi() { return kGafCodegenAbi; }
 
-extern "C" GAF_EXPORT int gaf_codegen_cpu_run(const GafCodegenRequest* request, GafCodegenReply* reply, GafCodegenGive give, void* context) {
+extern "C" GAF_EXPORT int gaf_codegen_cpu_run(const GafCodegenRequest* request, GafCodegenReply* reply,
+                                              GafCodegenGive give, void* context) {
   int status = kGafInternalError;
   std::string what;
   try {

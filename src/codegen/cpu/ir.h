@@ -28,17 +28,29 @@ struct Type {
   int lanes = 1;  // 1: a scalar
   friend bool operator==(Type, Type) = default;
 };
-constexpr int bytes(Elem e) { return e == Elem::i1 || e == Elem::i8 ? 1 : e == Elem::i16 ? 2 : e == Elem::i32 || e == Elem::f32 ? 4 : 8; }
+constexpr int bytes(Elem e) {
+  return e == Elem::i1 || e == Elem::i8 ? 1 : e == Elem::i16 ? 2 : e == Elem::i32 || e == Elem::f32 ? 4 : 8;
+}
 
-enum class Pred : uint8_t { eq, ne, lt, le, gt, ge, ult, ule, uno };  // signed or ordered; ult, ule: unsigned integers; ne on floats: true for NaN
+enum class Pred : uint8_t {
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  ult,
+  ule,
+  uno
+};  // signed or ordered; ult, ule: unsigned integers; ne on floats: true for NaN
 
 // What the code of a module may use.
 struct Machine {
-  std::string cpu;             // LLVM's name: "haswell"
-  bool fma = true;             // else products are rounded before the sum
-  bool native_mask32 = true;   // masked loads and stores of 4 and 8 byte elements are instructions
-  bool native_mask8 = false;   // the same for 1 and 2 byte elements
-  bool half_convert = true;    // f16 <-> f32 are instructions
+  std::string cpu;            // LLVM's name: "haswell"
+  bool fma = true;            // else products are rounded before the sum
+  bool native_mask32 = true;  // masked loads and stores of 4 and 8 byte elements are instructions
+  bool native_mask8 = false;  // the same for 1 and 2 byte elements
+  bool half_convert = true;   // f16 <-> f32 are instructions
 };
 
 class Ir {
@@ -48,7 +60,10 @@ class Ir {
   const Machine& machine() const { return machine_; }
 
   // ---- functions ----
-  struct Param { Elem e; bool noalias = false; };
+  struct Param {
+    Elem e;
+    bool noalias = false;
+  };
   Vals begin(const std::string& name, const std::vector<Param>& params, bool exported, std::optional<Elem> result = {});
   void call_and_return(const std::string& callee, const Vals& args);
   Val call(const std::string& callee, const Vals& args);
@@ -58,7 +73,7 @@ class Ir {
   void aside(const std::function<void()>& f);
 
   // ---- constants ----
-  Val num(Type t, double v);            // of an integer type: v converted
+  Val num(Type t, double v);  // of an integer type: v converted
   Val inum(Type t, int64_t v);
   Val i64(int64_t v) { return inum({Elem::i64, 1}, v); }
   Val ilist(Elem e, std::span<const int64_t> v);
@@ -67,33 +82,62 @@ class Ir {
   std::optional<int64_t> constant(Val v) const;
 
   // ---- integers ----
-  Val add(Val a, Val b); Val sub(Val a, Val b); Val mul(Val a, Val b);
-  Val sdiv(Val a, Val b); Val udiv(Val a, Val b); Val srem(Val a, Val b); Val urem(Val a, Val b);
-  Val and_(Val a, Val b); Val or_(Val a, Val b); Val xor_(Val a, Val b); Val not_(Val a);
-  Val shl(Val a, Val b); Val lshr(Val a, Val b); Val ashr(Val a, Val b);
-  Val shl(Val a, int n); Val lshr(Val a, int n); Val ashr(Val a, int n);
+  Val add(Val a, Val b);
+  Val sub(Val a, Val b);
+  Val mul(Val a, Val b);
+  Val sdiv(Val a, Val b);
+  Val udiv(Val a, Val b);
+  Val srem(Val a, Val b);
+  Val urem(Val a, Val b);
+  Val and_(Val a, Val b);
+  Val or_(Val a, Val b);
+  Val xor_(Val a, Val b);
+  Val not_(Val a);
+  Val shl(Val a, Val b);
+  Val lshr(Val a, Val b);
+  Val ashr(Val a, Val b);
+  Val shl(Val a, int n);
+  Val lshr(Val a, int n);
+  Val ashr(Val a, int n);
   Val icmp(Pred p, Val a, Val b);
-  Val smin(Val a, Val b); Val smax(Val a, Val b);
+  Val smin(Val a, Val b);
+  Val smax(Val a, Val b);
 
   // ---- floats ----
-  Val fadd(Val a, Val b); Val fsub(Val a, Val b); Val fmul(Val a, Val b); Val fdiv(Val a, Val b); Val frem(Val a, Val b);
+  Val fadd(Val a, Val b);
+  Val fsub(Val a, Val b);
+  Val fmul(Val a, Val b);
+  Val fdiv(Val a, Val b);
+  Val frem(Val a, Val b);
   Val fma(Val a, Val b, Val c);
-  Val fneg(Val a); Val fabs(Val a); Val sqrt(Val a); Val copysign(Val magnitude, Val sign);
-  Val floor(Val a); Val ceil(Val a); Val trunc(Val a); Val rint(Val a);   // rint: half to even
+  Val fneg(Val a);
+  Val fabs(Val a);
+  Val sqrt(Val a);
+  Val copysign(Val magnitude, Val sign);
+  Val floor(Val a);
+  Val ceil(Val a);
+  Val trunc(Val a);
+  Val rint(Val a);  // rint: half to even
   Val fcmp(Pred p, Val a, Val b);
 
   // ---- conversions, keeping lanes ----
-  Val narrow(Val a, Elem e); Val zext(Val a, Elem e); Val sext(Val a, Elem e); Val bitcast(Val a, Elem e);
+  Val narrow(Val a, Elem e);
+  Val zext(Val a, Elem e);
+  Val sext(Val a, Elem e);
+  Val bitcast(Val a, Elem e);
   Val from_int(Val a, Elem e, bool is_signed);
-  Val to_int(Val a, Elem e, bool is_signed);       // saturates, NaN gives 0
-  Val fext(Val a); Val fnarrow(Val a);             // f32 <-> f64
-  Val half_to_f32(Val bits); Val f32_to_half(Val a);  // only where half_convert
+  Val to_int(Val a, Elem e, bool is_signed);  // saturates, NaN gives 0
+  Val fext(Val a);
+  Val fnarrow(Val a);  // f32 <-> f64
+  Val half_to_f32(Val bits);
+  Val f32_to_half(Val a);  // only where half_convert
 
   // ---- lanes ----
   Type type(Val v) const;
   Val select(Val c, Val a, Val b);
   Val splat(Val v, int lanes);
-  Val extract(Val v, int i); Val insert(Val v, Val x, int i);
+  Val extract(Val v, int i);
+  Val insert(Val v, Val x, int i);
   Val extract(Val v, Val i);
   Val shuffle(Val a, Val b, std::span<const int> mask);  // b may be null; -1: any
   Val any(Val b1);                                       // is one lane set
@@ -105,9 +149,9 @@ class Ir {
   void store(Val v, Val p, int64_t align);
   Val masked_load(Type t, Val p, int64_t align, Val mask, Val other);
   void masked_store(Val v, Val p, int64_t align, Val mask);
-  Val gather(Type t, Val base, Val index, Val mask);     // lanes base[index]; the others are 0
+  Val gather(Type t, Val base, Val index, Val mask);  // lanes base[index]; the others are 0
   void prefetch_l2(Val p);
-  Val local(Type t);                                     // a slot of the function's frame, 64-byte aligned
+  Val local(Type t);  // a slot of the function's frame, 64-byte aligned
 
   // ---- control ----
   Block block(const char* name);
@@ -115,16 +159,19 @@ class Ir {
   Block here() const;
   void br(Block b);
   void br(Val cond, Block yes, Block no);
-  void loop_br(Val cond, Block again, Block out);        // a latch: never unrolled behind us
+  void loop_br(Val cond, Block again, Block out);  // a latch: never unrolled behind us
   Val phi(Type t);
   void incoming(Val phi, Val v, Block from);
   // A place to which code can be added later: behind what was last put there.
-  struct Mark { Block block = nullptr; llvm::Instruction* last = nullptr; };
+  struct Mark {
+    Block block = nullptr;
+    llvm::Instruction* last = nullptr;
+  };
   Mark mark() const;
   Val at(Mark& m, const std::function<Val()>& f);
 
   // ---- the end ----
-  void check() const;                                    // InternalError with the text of the fault
+  void check() const;  // InternalError with the text of the fault
   std::string text() const;
   std::vector<uint8_t> object();
   std::string assembly();

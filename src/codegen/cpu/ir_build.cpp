@@ -1,5 +1,5 @@
-// Ir's instructions: one call of LLVM's IRBuilder each. Never sets fast-math flags: contraction is spelled out by fma(),
-// and NaN, infinities and signed zeros keep their meaning.
+// Ir's instructions: one call of LLVM's IRBuilder each. Never sets fast-math flags: contraction is spelled out by
+// fma(), and NaN, infinities and signed zeros keep their meaning.
 #include "codegen/cpu/ir.h"
 #include "codegen/cpu/ir_state.h"
 #include "llvm/IR/Intrinsics.h"
@@ -154,24 +154,33 @@ Val Ir::f32_to_half(Val a) {
 Type Ir::type(Val v) const {
   llvm::Type* t = v->getType();
   Type r;
-  if (auto* vec = llvm::dyn_cast<llvm::FixedVectorType>(t)) r.lanes = static_cast<int>(vec->getNumElements()), t = vec->getElementType();
-  if (t->isFloatTy()) r.e = Elem::f32;
-  else if (t->isDoubleTy()) r.e = Elem::f64;
-  else if (t->isPointerTy()) r.e = Elem::ptr;
-  else switch (t->getIntegerBitWidth()) {
-    case 1: r.e = Elem::i1; break;
-    case 8: r.e = Elem::i8; break;
-    case 16: r.e = Elem::i16; break;
-    case 32: r.e = Elem::i32; break;
-    default: r.e = Elem::i64;
-  }
+  if (auto* vec = llvm::dyn_cast<llvm::FixedVectorType>(t))
+    r.lanes = static_cast<int>(vec->getNumElements()), t = vec->getElementType();
+  if (t->isFloatTy())
+    r.e = Elem::f32;
+  else if (t->isDoubleTy())
+    r.e = Elem::f64;
+  else if (t->isPointerTy())
+    r.e = Elem::ptr;
+  else
+    switch (t->getIntegerBitWidth()) {
+      case 1: r.e = Elem::i1; break;
+      case 8: r.e = Elem::i8; break;
+      case 16: r.e = Elem::i16; break;
+      case 32: r.e = Elem::i32; break;
+      default: r.e = Elem::i64;
+    }
   return r;
 }
 Val Ir::select(Val c, Val a, Val b) { return a == b ? a : s_->b.CreateSelect(c, a, b); }
 Val Ir::splat(Val v, int lanes) { return lanes == 1 ? v : s_->b.CreateVectorSplat(static_cast<unsigned>(lanes), v); }
-Val Ir::extract(Val v, int i) { return type(v).lanes == 1 ? v : s_->b.CreateExtractElement(v, static_cast<uint64_t>(i)); }
+Val Ir::extract(Val v, int i) {
+  return type(v).lanes == 1 ? v : s_->b.CreateExtractElement(v, static_cast<uint64_t>(i));
+}
 Val Ir::extract(Val v, Val i) { return s_->b.CreateExtractElement(v, i); }
-Val Ir::insert(Val v, Val x, int i) { return type(v).lanes == 1 ? x : s_->b.CreateInsertElement(v, x, static_cast<uint64_t>(i)); }
+Val Ir::insert(Val v, Val x, int i) {
+  return type(v).lanes == 1 ? x : s_->b.CreateInsertElement(v, x, static_cast<uint64_t>(i));
+}
 Val Ir::shuffle(Val a, Val b, std::span<const int> mask) {
   if (type(a).lanes == 1) a = s_->b.CreateVectorSplat(1, a), b = b ? s_->b.CreateVectorSplat(1, b) : nullptr;
   llvm::ArrayRef<int> m(mask.data(), mask.size());
@@ -186,7 +195,9 @@ Val Ir::offset(Val p, int64_t bytes) { return bytes == 0 ? p : s_->b.CreateGEP(s
 Val Ir::load(Type t, Val p, int64_t align) {
   return s_->b.CreateAlignedLoad(s_->type(t), p, llvm::Align(static_cast<uint64_t>(align)));
 }
-void Ir::store(Val v, Val p, int64_t align) { s_->b.CreateAlignedStore(v, p, llvm::Align(static_cast<uint64_t>(align))); }
+void Ir::store(Val v, Val p, int64_t align) {
+  s_->b.CreateAlignedStore(v, p, llvm::Align(static_cast<uint64_t>(align)));
+}
 Val Ir::masked_load(Type t, Val p, int64_t align, Val mask, Val other) {
   return s_->b.CreateMaskedLoad(s_->type(t), p, llvm::Align(static_cast<uint64_t>(align)), mask, other);
 }
@@ -195,10 +206,12 @@ void Ir::masked_store(Val v, Val p, int64_t align, Val mask) {
 }
 Val Ir::gather(Type t, Val base, Val index, Val mask) {
   Val p = s_->b.CreateGEP(s_->scalar(t.e), base, index);
-  return s_->b.CreateMaskedGather(s_->type(t), p, llvm::Align(static_cast<uint64_t>(gaf::cpu::bytes(t.e))), mask, num(t, 0));
+  return s_->b.CreateMaskedGather(s_->type(t), p, llvm::Align(static_cast<uint64_t>(gaf::cpu::bytes(t.e))), mask,
+                                  num(t, 0));
 }
 void Ir::prefetch_l2(Val p) {
-  s_->b.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()}, {p, s_->b.getInt32(0), s_->b.getInt32(2), s_->b.getInt32(1)});
+  s_->b.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
+                        {p, s_->b.getInt32(0), s_->b.getInt32(2), s_->b.getInt32(1)});
 }
 Val Ir::local(Type t) {
   llvm::IRBuilder<>::InsertPointGuard guard(s_->b);
@@ -210,7 +223,9 @@ Val Ir::local(Type t) {
 }
 
 // ---- control ----
-Block Ir::block(const char* name) { return llvm::BasicBlock::Create(s_->context, name, s_->b.GetInsertBlock()->getParent()); }
+Block Ir::block(const char* name) {
+  return llvm::BasicBlock::Create(s_->context, name, s_->b.GetInsertBlock()->getParent());
+}
 void Ir::enter(Block b) { s_->b.SetInsertPoint(b); }
 Block Ir::here() const { return s_->b.GetInsertBlock(); }
 void Ir::br(Block b) { s_->b.CreateBr(b); }

@@ -1,6 +1,6 @@
 // The module, its functions, and the way to machine code: a TargetMachine for the CPU that the target names, no IR
-// passes (the emitter writes final form), code generator level Less, loop strength reduction off (the slowest pass, and it
-// undoes the emitter's addresses; it is a process-wide option of LLVM, which is ours alone: hidden in this library).
+// passes (the emitter writes final form), code generator level Less, loop strength reduction off (the slowest pass, and
+// it undoes the emitter's addresses; it is a process-wide option of LLVM, which is ours alone: hidden in this library).
 #include <mutex>
 
 #include "base/error.h"
@@ -16,7 +16,6 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetOptions.h"
 #include "llvm/TargetParser/Triple.h"
-
 
 namespace gaf::cpu {
 
@@ -53,7 +52,8 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const std::string& cpu) {
 #else
   const std::string name = triple().str();
 #endif
-  auto* m = target()->createTargetMachine(name, cpu, "", options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Less);
+  auto* m = target()->createTargetMachine(name, cpu, "", options, llvm::Reloc::PIC_, std::nullopt,
+                                          llvm::CodeGenOptLevel::Less);
   GAF_CHECK(m) << "LLVM makes no machine for cpu " << cpu;
   return std::unique_ptr<llvm::TargetMachine>(m);
 }
@@ -88,7 +88,8 @@ Vals Ir::begin(const std::string& name, const std::vector<Param>& params, bool e
   for (const Param& p : params) types.push_back(s_->scalar(p.e));
   llvm::Type* r = result ? s_->scalar(*result) : llvm::Type::getVoidTy(s_->context);
   auto* f = llvm::Function::Create(llvm::FunctionType::get(r, types, false),
-                                   exported ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage, name, *s_->module);
+                                   exported ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage, name,
+                                   *s_->module);
   f->addFnAttr(llvm::Attribute::NoUnwind);
   if (!exported) f->addFnAttr(llvm::Attribute::NoInline);
   f->addFnAttr("target-cpu", s_->machine->getTargetCPU());
@@ -108,8 +109,10 @@ void Ir::call_and_return(const std::string& callee, const Vals& args) {
   ret();
 }
 void Ir::ret(Val v) {
-  if (v) s_->b.CreateRet(v);
-  else s_->b.CreateRetVoid();
+  if (v)
+    s_->b.CreateRet(v);
+  else
+    s_->b.CreateRetVoid();
 }
 bool Ir::has_function(const std::string& name) const { return s_->functions.count(name) > 0; }
 void Ir::aside(const std::function<void()>& f) {
@@ -132,7 +135,8 @@ std::string Ir::text() const {
 }
 
 namespace {
-void emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType kind, llvm::SmallVectorImpl<char>& out) {
+void emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType kind,
+          llvm::SmallVectorImpl<char>& out) {
   llvm::raw_svector_ostream os(out);
   llvm::legacy::PassManager passes;
   const bool cannot = machine.addPassesToEmitFile(passes, os, nullptr, kind, /*DisableVerify=*/true);

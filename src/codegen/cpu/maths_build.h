@@ -7,7 +7,7 @@ namespace gaf::cpu {
 
 struct Maths {
   Ir& ir;
-  Type t;          // f32 or f64, any width
+  Type t;  // f32 or f64, any width
   Maths(Ir& ir, Val like) : ir(ir), t(ir.type(like)) {}
 
   bool single() const { return t.e == Elem::f32; }

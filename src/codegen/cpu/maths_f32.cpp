@@ -1,6 +1,6 @@
 // Elementary functions in f32. Errors against correctly rounded results are in tests/unit/codegen/maths_test.cpp; NaN,
-// infinities, both zeros and denormals are handled in the straight line. Coefficients are minimax fits (Remez exchange in 50
-// digits, relative error) unless a series is named; pow goes through f64, whose extra digits it needs.
+// infinities, both zeros and denormals are handled in the straight line. Coefficients are minimax fits (Remez exchange
+// in 50 digits, relative error) unless a series is named; pow goes through f64, whose extra digits it needs.
 #include <cmath>
 
 #include "codegen/cpu/maths_build.h"
@@ -71,8 +71,8 @@ Split split(const Maths& m, Val x) {
   return {k, m.sub(mantissa, m.c(1))};
 }
 Val log(const Maths& m, Val x) {
-  static constexpr double k[] = {0x1.555548p-2, -0x1.000006p-2, 0x1.99a4b6p-3, -0x1.555c4ep-3, 0x1.23374p-3,
-                                 -0x1.fc220ap-4, 0x1.e6f06ap-4, -0x1.de3c04p-4, 0x1.145796p-4};
+  static constexpr double k[] = {0x1.555548p-2,  -0x1.000006p-2, 0x1.99a4b6p-3,  -0x1.555c4ep-3, 0x1.23374p-3,
+                                 -0x1.fc220ap-4, 0x1.e6f06ap-4,  -0x1.de3c04p-4, 0x1.145796p-4};
   const Split s = split(m, x);
   Val f2 = m.mul(s.f, s.f), tail = m.mul(m.mul(f2, s.f), m.poly(s.f, k));
   tail = m.fma(s.k, m.c(-2.12194440e-4), tail);  // ln 2 = 0.693359375 - 2.12194440e-4
@@ -102,7 +102,8 @@ Val rational(const Maths& m, Val x, const double (&p)[N], const double (&q)[D]) 
   return m.div(m.mul(x, m.poly(s, p)), m.poly(s, q));
 }
 Val erf(const Maths& m, Val x) {
-  static constexpr double p[] = {0x1.20dd74p+0, 0x1.85f2e2p-3, 0x1.b01d9cp-5, 0x1.ed8e96p-9, 0x1.2ab838p-12, 0x1.13290ap-19};
+  static constexpr double p[] = {0x1.20dd74p+0, 0x1.85f2e2p-3,  0x1.b01d9cp-5,
+                                 0x1.ed8e96p-9, 0x1.2ab838p-12, 0x1.13290ap-19};
   static constexpr double q[] = {1, 0x1.010fe8p-1, 0x1.d3634ep-4, 0x1.ea81ap-7, 0x1.30bf38p-10, 0x1.3f898ap-15};
   return rational(m, m.clamp(x, -3.92, 3.92), p, q);
 }
@@ -115,16 +116,17 @@ Val tanh(const Maths& m, Val x) {
 }
 
 // ---- sin, cos ----
-// For |x| >= 2^17: x = k 2^e with a 24-bit k, so only three words of 2/pi, from the bit that e points to on, have a part in
-// x * 2/pi mod 4 (Payne and Hanek). Returns the quadrant and the rest as an angle in f64.
+// For |x| >= 2^17: x = k 2^e with a 24-bit k, so only three words of 2/pi, from the bit that e points to on, have a
+// part in x * 2/pi mod 4 (Payne and Hanek). Returns the quadrant and the rest as an angle in f64.
 struct Angle {
   Val quadrant, r;  // i32; f64
 };
 Angle reduce_large(const Maths& m, Val x) {
   // floor(2/pi * 2^(24 + 8i)) modulo 2^32: words that begin at every eighth bit
-  static constexpr uint32_t kTwoOverPi[] = {0x00a2f983, 0xa2f9836e, 0xf9836e4e, 0x836e4e44, 0x6e4e4415, 0x4e441529, 0x441529fc, 0x1529fc27,
-                                            0x29fc2757, 0xfc2757d1, 0x2757d1f5, 0x57d1f534, 0xd1f534dd, 0xf534ddc0, 0x34ddc0db, 0xddc0db62,
-                                            0xc0db6295, 0xdb629599, 0x6295993c, 0x95993c43, 0x993c4390, 0x3c439041};
+  static constexpr uint32_t kTwoOverPi[] = {0x00a2f983, 0xa2f9836e, 0xf9836e4e, 0x836e4e44, 0x6e4e4415, 0x4e441529,
+                                            0x441529fc, 0x1529fc27, 0x29fc2757, 0xfc2757d1, 0x2757d1f5, 0x57d1f534,
+                                            0xd1f534dd, 0xf534ddc0, 0x34ddc0db, 0xddc0db62, 0xc0db6295, 0xdb629599,
+                                            0x6295993c, 0x95993c43, 0x993c4390, 0x3c439041};
   Ir& ir = m.ir;
   const int n = m.t.lanes;
   auto i32 = [&](int64_t v) { return ir.inum({Elem::i32, n}, v); };
@@ -136,12 +138,15 @@ Angle reduce_large(const Maths& m, Val x) {
   Val shift = ir.and_(e, i32(7)), at = ir.lshr(e, 3);
   auto word = [&](int64_t further) {
     Val index = ir.add(at, i32(further));
-    if (n == 1) return ir.zext(ir.load({Elem::i32, 1}, ir.offset(table, ir.mul(ir.sext(index, Elem::i64), ir.i64(4))), 4), Elem::i64);
+    if (n == 1)
+      return ir.zext(ir.load({Elem::i32, 1}, ir.offset(table, ir.mul(ir.sext(index, Elem::i64), ir.i64(4))), 4),
+                     Elem::i64);
     return ir.zext(ir.gather({Elem::i32, n}, table, index, ir.inum({Elem::i1, n}, 1)), Elem::i64);
   };
   Val wide = ir.shl(ir.zext(k, Elem::i64), ir.zext(shift, Elem::i64));  // below 2^31
   // product of wide and 96 bits, kept modulo 2^64 above the last 32: two bits of quadrant, 62 of fraction
-  Val high = ir.shl(ir.mul(wide, word(0)), 32), middle = ir.mul(wide, word(4)), low = ir.lshr(ir.mul(wide, word(8)), 32);
+  Val high = ir.shl(ir.mul(wide, word(0)), 32), middle = ir.mul(wide, word(4)),
+      low = ir.lshr(ir.mul(wide, word(8)), 32);
   Val sum = ir.add(ir.add(high, middle), low);
   Val quadrant = ir.lshr(ir.add(sum, i64(int64_t{1} << 61)), 62);
   Val rest = ir.sub(sum, ir.shl(quadrant, 62));

@@ -1,5 +1,5 @@
-// Elementary functions in f64, to about 1e-15: rarely hot, so plain. Coefficients are minimax fits (Remez exchange in 50
-// digits, relative error). sin and cos lose accuracy for arguments far above 1e8.
+// Elementary functions in f64, to about 1e-15: rarely hot, so plain. Coefficients are minimax fits (Remez exchange in
+// 50 digits, relative error). sin and cos lose accuracy for arguments far above 1e8.
 #include <cmath>
 
 #include "codegen/cpu/maths_build.h"
@@ -23,9 +23,10 @@ Reduced reduce(const Maths& m, Val x) {
   return {m.ir.sub(m.bits(t), m.ci(0x4338000000000000)), m.fma(n, m.c(-kLn2Low), r)};
 }
 Val expm1_reduced(const Maths& m, Val r) {
-  static constexpr double k[] = {0x1.0000000000001p-1,  0x1.5555555555557p-3,  0x1.5555555554d3dp-5,  0x1.11111111100e6p-7,
-                                 0x1.6c16c16f0a0a4p-10, 0x1.a01a01abe2ff5p-13, 0x1.a019f3977a873p-16, 0x1.71de023f7341ap-19,
-                                 0x1.28022432b7996p-22, 0x1.af4dcfd5c2153p-26, 0x1.e6322c1c53296p-30};
+  static constexpr double k[] = {0x1.0000000000001p-1,  0x1.5555555555557p-3,  0x1.5555555554d3dp-5,
+                                 0x1.11111111100e6p-7,  0x1.6c16c16f0a0a4p-10, 0x1.a01a01abe2ff5p-13,
+                                 0x1.a019f3977a873p-16, 0x1.71de023f7341ap-19, 0x1.28022432b7996p-22,
+                                 0x1.af4dcfd5c2153p-26, 0x1.e6322c1c53296p-30};
   return m.fma(m.mul(r, r), m.poly(r, k), r);
 }
 // 2^n in two factors: denormal results, and 2^1024
@@ -59,8 +60,9 @@ Split split(const Maths& m, Val x) {
 }
 // (log((1+s)/(1-s)) - 2s) / s^3 in z = s^2
 Val log_series(const Maths& m, Val z) {
-  static constexpr double k[] = {0x1.5555555555555p-1, 0x1.9999999999dfbp-2, 0x1.249249242b911p-2, 0x1.c71c7258a56efp-3,
-                                 0x1.745cde4fb1aa7p-3, 0x1.3b20a75413184p-3, 0x1.0f5d2424873fbp-3, 0x1.0f5ff78030133p-3};
+  static constexpr double k[] = {0x1.5555555555555p-1, 0x1.9999999999dfbp-2, 0x1.249249242b911p-2,
+                                 0x1.c71c7258a56efp-3, 0x1.745cde4fb1aa7p-3, 0x1.3b20a75413184p-3,
+                                 0x1.0f5d2424873fbp-3, 0x1.0f5ff78030133p-3};
   return m.poly(z, k);
 }
 // log at its edges, given its value inside
@@ -72,7 +74,8 @@ Val log_edges(const Maths& m, Val x, Val r) {
 // With h = f^2 / 2: log(1+f) = f - (h - s (h + R)), so the leading term is exact.
 Val log(const Maths& m, Val x) {
   const Split q = split(m, x);
-  Val s = m.div(q.f, m.add(m.c(2), q.f)), z = m.mul(s, s), r = m.mul(z, log_series(m, z)), h = m.mul(m.mul(q.f, q.f), m.c(0.5));
+  Val s = m.div(q.f, m.add(m.c(2), q.f)), z = m.mul(s, s), r = m.mul(z, log_series(m, z)),
+      h = m.mul(m.mul(q.f, q.f), m.c(0.5));
   Val low = m.fma(q.k, m.c(kLn2Low), m.mul(s, m.add(h, r)));
   Val sum = m.sub(q.f, m.sub(h, low));
   return log_edges(m, x, m.fma(q.k, m.c(kLn2High), sum));
@@ -95,13 +98,14 @@ Val tanh(const Maths& m, Val x) {
 
 // |x| < 1: x P(x^2); above: 1 - exp(-x^2) R(1 / (|x| + 2))
 Val erf(const Maths& m, Val x) {
-  static constexpr double p[] = {0x1.20dd750429b6dp+0, -0x1.812746b0379bdp-2, 0x1.ce2f21a040d16p-4, -0x1.b82ce311fa942p-6,
-                                 0x1.565bccf92b395p-8, -0x1.c02db03dd89a1p-11, 0x1.f9a2baa922f65p-14, -0x1.f4ca4d716f7efp-17,
-                                 0x1.b97fd3ef6cad5p-20, -0x1.5c0727773fc6ep-23, 0x1.d71b12c716a2ap-27, -0x1.abae5422c7d7bp-31};
-  static constexpr double r[] = {-0x1.a42c6157c0f60p-19, 0x1.20f6136f6b574p-1, 0x1.1f8e4f58d1816p+0, 0x1.077cc2103f8c6p+1,
-                                 0x1.e5c0e98993dd5p+0, 0x1.3c696c3c68d06p+3, -0x1.48f13e6288a43p+5, 0x1.42739a9c92264p+7,
-                                 -0x1.fed2de9945234p+8, 0x1.f164d78d99ce4p+9, -0x1.2041d9a5ab140p+10, 0x1.7601f47beb6b3p+9,
-                                 -0x1.a8440756db93fp+7};
+  static constexpr double p[] = {0x1.20dd750429b6dp+0,   -0x1.812746b0379bdp-2,  0x1.ce2f21a040d16p-4,
+                                 -0x1.b82ce311fa942p-6,  0x1.565bccf92b395p-8,   -0x1.c02db03dd89a1p-11,
+                                 0x1.f9a2baa922f65p-14,  -0x1.f4ca4d716f7efp-17, 0x1.b97fd3ef6cad5p-20,
+                                 -0x1.5c0727773fc6ep-23, 0x1.d71b12c716a2ap-27,  -0x1.abae5422c7d7bp-31};
+  static constexpr double r[] = {
+      -0x1.a42c6157c0f60p-19, 0x1.20f6136f6b574p-1,  0x1.1f8e4f58d1816p+0, 0x1.077cc2103f8c6p+1,  0x1.e5c0e98993dd5p+0,
+      0x1.3c696c3c68d06p+3,   -0x1.48f13e6288a43p+5, 0x1.42739a9c92264p+7, -0x1.fed2de9945234p+8, 0x1.f164d78d99ce4p+9,
+      -0x1.2041d9a5ab140p+10, 0x1.7601f47beb6b3p+9,  -0x1.a8440756db93fp+7};
   Val a = m.min(m.c(6), m.ir.fabs(x)), z = m.mul(a, a);
   Val far = m.sub(m.c(1), m.mul(exp(m, m.ir.fneg(z)), m.poly(m.div(m.c(1), m.add(a, m.c(2))), r)));
   return m.ir.select(m.less(m.c(1), a), m.ir.copysign(far, x), m.mul(x, m.poly(z, p)));
@@ -165,10 +169,12 @@ Val pow(const Maths& m, Val x, Val y) {
 
 // ---- sin, cos ----
 Val circle(const Maths& m, Val x, int quarter) {  // sin(x + quarter * pi / 2)
-  static constexpr double s[] = {-0x1.5555555555555p-3, 0x1.111111111110bp-7, -0x1.a01a01a018a67p-13, 0x1.71de3a5330166p-19,
-                                 -0x1.ae64528ce3548p-26, 0x1.61208be37bdb6p-33, -0x1.aaa21498069f2p-41};
-  static constexpr double k[] = {0x1.5555555555555p-5, -0x1.6c16c16c16c0fp-10, 0x1.a01a01a018cc5p-16, -0x1.27e4fb75eb36dp-22,
-                                 0x1.1eed8c906aa4ap-29, -0x1.939323b1008e5p-37, 0x1.aabce6e478878p-45};
+  static constexpr double s[] = {-0x1.5555555555555p-3, 0x1.111111111110bp-7,   -0x1.a01a01a018a67p-13,
+                                 0x1.71de3a5330166p-19, -0x1.ae64528ce3548p-26, 0x1.61208be37bdb6p-33,
+                                 -0x1.aaa21498069f2p-41};
+  static constexpr double k[] = {0x1.5555555555555p-5,   -0x1.6c16c16c16c0fp-10, 0x1.a01a01a018cc5p-16,
+                                 -0x1.27e4fb75eb36dp-22, 0x1.1eed8c906aa4ap-29,  -0x1.939323b1008e5p-37,
+                                 0x1.aabce6e478878p-45};
   // pi / 2 in parts of 27 bits: n times each of them is exact up to n = 2^26
   static constexpr double parts[] = {0x1.921fb54p0, 0x1.10b461p-30, 0x1.a62633p-58, 0x1.45c06e0e68948p-86};
   Val t = m.fma(x, m.c(0x1.45f306dc9c883p-1), m.c(kRound)), n = m.sub(t, m.c(kRound));
@@ -188,7 +194,8 @@ Val circle(const Maths& m, Val x, int quarter) {  // sin(x + quarter * pi / 2)
 Val math_f64(Ir& ir, S op, Val a, Val b) {
   const Maths m(ir, a);
   switch (op) {
-    case S::exp: case S::expn: return exp(m, a);
+    case S::exp:
+    case S::expn: return exp(m, a);
     case S::expm1: return expm1(m, a);
     case S::log: return log(m, a);
     case S::log1p: return log1p(m, a);

@@ -50,7 +50,8 @@ void Symbols::unbind(int sym) {
 
 Expr Symbols::known(const Expr& x) const {
   if (!any_known_ || x.is_num()) return x;
-  return x.substitute([&](int s) { return known_[static_cast<size_t>(s)] ? Expr(*known_[static_cast<size_t>(s)]) : Expr::sym(s); });
+  return x.substitute(
+      [&](int s) { return known_[static_cast<size_t>(s)] ? Expr(*known_[static_cast<size_t>(s)]) : Expr::sym(s); });
 }
 Range Symbols::range(const Expr& x) const { return x.range(ranges_); }
 std::optional<int64_t> Symbols::number(const Expr& x) const {

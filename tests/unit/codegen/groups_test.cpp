@@ -1,4 +1,5 @@
-// The hand-written kernels of every kind of group, compiled for each x86 target this machine runs, against the interpreter.
+// The hand-written kernels of every kind of group, compiled for each x86 target this machine runs, against the
+// interpreter.
 #include "unit/codegen/run_kernel.h"
 #include "unit/ir/kernel_texts.h"
 
@@ -7,7 +8,8 @@ namespace {
 
 using namespace kir::texts;
 
-void run(std::string_view text, std::vector<int64_t> sizes = {}, std::function<void(int, Tensor&)> fill = {}, double tolerance = 2e-6) {
+void run(std::string_view text, std::vector<int64_t> sizes = {}, std::function<void(int, Tensor&)> fill = {},
+         double tolerance = 2e-6) {
   expect_compiled_like_interpreted({std::string(text), std::move(sizes), std::move(fill), tolerance});
 }
 std::function<void(int, Tensor&)> below(int parameter, int64_t limit) {

@@ -1,5 +1,5 @@
-// The object loader and the border of the generator: damaged objects are refused or load, but never crash; compilation from
-// several threads; versions and errors.
+// The object loader and the border of the generator: damaged objects are refused or load, but never crash; compilation
+// from several threads; versions and errors.
 #include <thread>
 
 #include "base/error.h"
@@ -9,7 +9,8 @@
 namespace gaf {
 namespace {
 
-constexpr const char* kRemainder = R"(kernel @k target t (in %0: f32[40], in %1: f32[40], out %2: f32[40], out %3: f32[40]) {
+constexpr const char* kRemainder =
+    R"(kernel @k target t (in %0: f32[40], in %1: f32[40], out %2: f32[40], out %3: f32[40]) {
   for c in 0..40 step 8 par {
     tile x: f32[1, 8] @reg
     x = rem(%0[c:8], %1[c:8])
@@ -70,7 +71,9 @@ TEST(Codegen, FromSeveralThreads) {
 }
 TEST(Codegen, SaysWhatFailed) {
   Target t = load_target("x86-64-avx2");
-  const kir::Kernel k = kir::parse_kernel("kernel @odd target t (in %0: f32[8, 8], out %1: f32[8]) {\n  tile x: f32[1, 8] @reg\n  copy x[0:1, 0:8] = %0[0:8, 0:8]\n  copy %1[0:8] = x\n}\n");
+  const kir::Kernel k = kir::parse_kernel(
+      "kernel @odd target t (in %0: f32[8, 8], out %1: f32[8]) {\n  tile x: f32[1, 8] @reg\n  copy x[0:1, 0:8] = "
+      "%0[0:8, 0:8]\n  copy %1[0:8] = x\n}\n");
   try {
     compile_cpu(k, t);
     FAIL() << "compiled";

@@ -1,5 +1,5 @@
-// Emitted elementary functions against libm in double: the error in units of the last place over samples of the whole range
-// and at the edges. One kernel a function maps an array; f32 results are compared with the double result.
+// Emitted elementary functions against libm in double: the error in units of the last place over samples of the whole
+// range and at the edges. One kernel a function maps an array; f32 results are compared with the double result.
 #include <limits>
 
 #include "unit/codegen/run_kernel.h"
@@ -14,13 +14,15 @@ std::string map_text(const std::string& op, int arity, const std::string& type, 
   std::string text = "kernel @map target t (";
   for (int i = 0; i < arity; i++) text += "in %" + std::to_string(i) + ": " + shape + ", ";
   const std::string out = "%" + std::to_string(arity);
-  text += "out " + out + ": " + shape + ") {\n  for c in 0.." + std::to_string(n) + " step 32 par {\n    tile x: " + type + "[1, 32] @reg\n    x = " + op + "(";
+  text += "out " + out + ": " + shape + ") {\n  for c in 0.." + std::to_string(n) +
+          " step 32 par {\n    tile x: " + type + "[1, 32] @reg\n    x = " + op + "(";
   for (int i = 0; i < arity; i++) text += std::string(i ? ", " : "") + "%" + std::to_string(i) + "[c:32]";
   return text + ")\n    copy " + out + "[c:32] = x\n  }\n}\n";
 }
 
 template <class T>
-std::vector<T> run_map(const std::string& op, const std::string& type, const Target& t, const std::vector<T>& a, const std::vector<T>& b = {}) {
+std::vector<T> run_map(const std::string& op, const std::string& type, const Target& t, const std::vector<T>& a,
+                       const std::vector<T>& b = {}) {
   const kir::Kernel k = kir::parse_kernel(map_text(op, b.empty() ? 1 : 2, type, static_cast<int64_t>(a.size())));
   const LoadedKernel f = load(compile_cpu(k, t));
   std::vector<T> out(a.size());
@@ -36,13 +38,15 @@ double ulps(float got, double want) {
   const auto w = static_cast<float>(want);
   if (std::isnan(w) || std::isnan(got)) return std::isnan(w) == std::isnan(got) ? 0 : HUGE_VAL;
   if (std::isinf(w) || std::isinf(got)) return got == w ? 0 : HUGE_VAL;
-  const float unit = std::max(std::nextafter(std::fabs(w), INFINITY) - std::fabs(w), std::numeric_limits<float>::denorm_min());
+  const float unit =
+      std::max(std::nextafter(std::fabs(w), INFINITY) - std::fabs(w), std::numeric_limits<float>::denorm_min());
   return std::fabs(static_cast<double>(got) - want) / static_cast<double>(unit);
 }
 
 std::vector<float> samples(double lo, double hi) {
-  std::vector<float> x = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, -1.0f, 0.5f, -0.5f, 1e-45f, -1e-45f, 1.2e-38f, -1.2e-38f, 3.4e38f, -3.4e38f,
-                          88.7f, 88.73f, -87.3f, -88.0f, -103.9f, -104.1f};
+  std::vector<float> x = {0.0f,     -0.0f, INFINITY, -INFINITY, NAN,      1.0f,      -1.0f,
+                          0.5f,     -0.5f, 1e-45f,   -1e-45f,   1.2e-38f, -1.2e-38f, 3.4e38f,
+                          -3.4e38f, 88.7f, 88.73f,   -87.3f,    -88.0f,   -103.9f,   -104.1f};
   std::mt19937 g(7);
   std::uniform_real_distribution<double> even(lo, hi), power(-40, 3);
   while (x.size() < 40000) {
@@ -56,8 +60,8 @@ std::vector<float> samples(double lo, double hi) {
 struct Case {
   const char* op;
   double (*f)(double);
-  double lo, hi;   // the range of every result that is not trivial
-  double limit;    // ulps, with FMA; without it half as much again
+  double lo, hi;  // the range of every result that is not trivial
+  double limit;   // ulps, with FMA; without it half as much again
 };
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -87,9 +91,10 @@ TEST_P(Maths, Float) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(All, Maths,
-                         ::testing::Values(Case{"exp", std::exp, -105, 89, 1.5}, Case{"expn", std::exp, -87, 0, 1.5}, Case{"expm1", std::expm1, -20, 89, 2.5},
-                                           Case{"log", std::log, 0, 10, 1.5}, Case{"log1p", std::log1p, -1, 5, 2.5},
-                                           Case{"tanh", std::tanh, -10, 10, 3}, Case{"sigmoid", sigmoid, -87, 20, 3}, Case{"erf", std::erf, -4.5, 4.5, 6},
+                         ::testing::Values(Case{"exp", std::exp, -105, 89, 1.5}, Case{"expn", std::exp, -87, 0, 1.5},
+                                           Case{"expm1", std::expm1, -20, 89, 2.5}, Case{"log", std::log, 0, 10, 1.5},
+                                           Case{"log1p", std::log1p, -1, 5, 2.5}, Case{"tanh", std::tanh, -10, 10, 3},
+                                           Case{"sigmoid", sigmoid, -87, 20, 3}, Case{"erf", std::erf, -4.5, 4.5, 6},
                                            Case{"sin", std::sin, -1e6, 1e6, 2}, Case{"cos", std::cos, -1e6, 1e6, 2}),
                          [](const auto& i) { return std::string(i.param.op); });
 
@@ -111,7 +116,8 @@ TEST(Maths, SineOfHugeNumbers) {
 
 TEST(Maths, Pow) {
   std::vector<float> a, b;
-  const float special[] = {0.0f, -0.0f, 1.0f, -1.0f, 2.0f, -2.0f, 3.0f, -3.0f, 0.5f, -0.5f, INFINITY, -INFINITY, NAN, 1e-40f, 3e38f, -3e38f, 1.5f};
+  const float special[] = {0.0f,  -0.0f,    1.0f,      -1.0f, 2.0f,   -2.0f, 3.0f,   -3.0f, 0.5f,
+                           -0.5f, INFINITY, -INFINITY, NAN,   1e-40f, 3e38f, -3e38f, 1.5f};
   for (float x : special)
     for (float y : special) a.push_back(x), b.push_back(y);
   std::mt19937 g(5);
@@ -122,7 +128,8 @@ TEST(Maths, Pow) {
     if (!host_runs(t)) continue;
     const auto y = run_map<float>("pow", "f32", t, a, b);
     for (size_t i = 0; i < a.size(); i++)
-      ASSERT_LE(ulps(y[i], std::pow(static_cast<double>(a[i]), static_cast<double>(b[i]))), 1) << "pow(" << a[i] << ", " << b[i] << ") = " << y[i] << " on " << name;
+      ASSERT_LE(ulps(y[i], std::pow(static_cast<double>(a[i]), static_cast<double>(b[i]))), 1)
+          << "pow(" << a[i] << ", " << b[i] << ") = " << y[i] << " on " << name;
   }
 }
 
@@ -132,15 +139,18 @@ struct DoubleCase {
   double lo, hi;
 };
 TEST(Maths, Double) {
-  const DoubleCase cases[] = {{"exp", std::exp, -700, 700}, {"expn", std::exp, -700, 0},  {"expm1", std::expm1, -30, 700}, {"log", std::log, 0, 100},
-                              {"log1p", std::log1p, -1, 9}, {"tanh", std::tanh, -20, 20}, {"sigmoid", sigmoid, -40, 40},   {"erf", std::erf, -6, 6},
-                              {"sin", std::sin, -1e5, 1e5}, {"cos", std::cos, -1e5, 1e5}};
+  const DoubleCase cases[] = {{"exp", std::exp, -700, 700},    {"expn", std::exp, -700, 0},
+                              {"expm1", std::expm1, -30, 700}, {"log", std::log, 0, 100},
+                              {"log1p", std::log1p, -1, 9},    {"tanh", std::tanh, -20, 20},
+                              {"sigmoid", sigmoid, -40, 40},   {"erf", std::erf, -6, 6},
+                              {"sin", std::sin, -1e5, 1e5},    {"cos", std::cos, -1e5, 1e5}};
   std::mt19937_64 g(11);
   for (const DoubleCase& c : cases) {
     std::vector<double> x = {0.0, 1e-300, 1e-20, 0.5, 1.0, 2.0, c.hi, std::nextafter(c.lo, c.hi)};
     std::uniform_real_distribution<double> even(c.lo, c.hi);
     while (x.size() < 4096) x.push_back(even(g));
-    for (double special : {HUGE_VAL, -HUGE_VAL, std::nan("")}) x[x.size() - 1 - static_cast<size_t>(g() % 100)] = special;
+    for (double special : {HUGE_VAL, -HUGE_VAL, std::nan("")})
+      x[x.size() - 1 - static_cast<size_t>(g() % 100)] = special;
     if (std::string(c.op) == "expn")
       for (double& v : x) v = -std::fabs(v);
     for (const char* name : kX86Targets) {
@@ -150,7 +160,8 @@ TEST(Maths, Double) {
       for (size_t i = 0; i < x.size(); i++) {
         const double want = c.f(x[i]);
         const double scale = std::string(c.op) == "sin" || std::string(c.op) == "cos" ? 1 : std::fabs(want);
-        const bool same = std::isfinite(want) ? std::fabs(y[i] - want) <= 1e-14 * scale : (std::isnan(want) && std::isnan(y[i])) || y[i] == want;
+        const bool same = std::isfinite(want) ? std::fabs(y[i] - want) <= 1e-14 * scale
+                                              : (std::isnan(want) && std::isnan(y[i])) || y[i] == want;
         ASSERT_TRUE(same) << c.op << "(" << x[i] << ") = " << y[i] << ", should be " << want << " on " << name;
       }
     }

@@ -1,5 +1,5 @@
-// Runs a kernel's text twice: interpreted, and compiled for a CPU target, loaded and called the way the runtime does, in
-// pieces, with buffers between guard bytes and scratch full of rubbish. Then compares element by element.
+// Runs a kernel's text twice: interpreted, and compiled for a CPU target, loaded and called the way the runtime does,
+// in pieces, with buffers between guard bytes and scratch full of rubbish. Then compares element by element.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -38,7 +38,8 @@ class Guarded {
   std::vector<uint8_t> bytes_;
 };
 
-inline void call_kernel(const LoadedKernel& k, std::span<void* const> buffers, std::span<const int64_t> sizes, std::mt19937& g) {
+inline void call_kernel(const LoadedKernel& k, std::span<void* const> buffers, std::span<const int64_t> sizes,
+                        std::mt19937& g) {
   for (const auto& phase : k.phases) {
     const int64_t trips = phase.trips(sizes.data());
     for (int64_t lo = 0; lo < trips;) {
@@ -65,8 +66,10 @@ inline Tensor random_buffer(DType t, std::vector<int64_t> dims, std::mt19937& g)
   Tensor x = Tensor::make(t, std::move(dims));
   std::uniform_real_distribution<double> d(-1, 1);
   for (int64_t i = 0; i < x.numel(); i++) {
-    if (is_float(t)) x.set(i, d(g));
-    else x.set_int(i, t == DType::b1 ? static_cast<int64_t>(g() % 2) : static_cast<int64_t>(g() % 16));
+    if (is_float(t))
+      x.set(i, d(g));
+    else
+      x.set_int(i, t == DType::b1 ? static_cast<int64_t>(g() % 2) : static_cast<int64_t>(g() % 16));
   }
   return x;
 }
@@ -123,7 +126,8 @@ inline void expect_compiled_like_interpreted(const KernelRun& r, unsigned seed =
           continue;
         }
         const double a = x.get(i), b = want[p].get(i);
-        const bool same = std::isfinite(b) ? std::fabs(a - b) <= r.tolerance * top : (std::isnan(a) && std::isnan(b)) || a == b;
+        const bool same =
+            std::isfinite(b) ? std::fabs(a - b) <= r.tolerance * top : (std::isnan(a) && std::isnan(b)) || a == b;
         ASSERT_TRUE(same) << "parameter " << p << " element " << i << " is " << a << ", should be " << b;
       }
     }

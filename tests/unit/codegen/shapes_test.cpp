@@ -1,5 +1,6 @@
-// Rectangles of every form: run-time rows and columns, strides that are sizes, two strides of rows, flips, broadcasts, `else`
-// on each side, transposes, copies between memories; and the forms of mma. Against the interpreter, on each x86 target.
+// Rectangles of every form: run-time rows and columns, strides that are sizes, two strides of rows, flips, broadcasts,
+// `else` on each side, transposes, copies between memories; and the forms of mma. Against the interpreter, on each x86
+// target.
 #include "unit/codegen/run_kernel.h"
 
 namespace gaf {
@@ -31,9 +32,12 @@ TEST(Shapes, RaggedRowsAndColumns) {
 }
 TEST(Shapes, TilesThatAreNoPowersOfTwo) {
   for (int n : {3, 5, 12, 20, 40, 48})
-    run("kernel @k target t (in %0: f32[7, " + std::to_string(n) + "], out %1: f32[7, " + std::to_string(n) + "], out %2: f32[7]) {\n  tile x: f32[7, " +
-        std::to_string(n) + "] @reg\n  tile s: f32[7, 1] @reg\n  copy x = %0[0:7, 0:" + std::to_string(n) +
-        "]\n  x[1:2, 1:2] = mul(x[1:2, 1:2], 3)\n  x = add(x, x[0:7, 2:1])\n  s = reduce(max, 1, x)\n  copy %2[0:7] = s\n  copy %1[0:7, 0:" + std::to_string(n) + "] = x\n}\n");
+    run("kernel @k target t (in %0: f32[7, " + std::to_string(n) + "], out %1: f32[7, " + std::to_string(n) +
+        "], out %2: f32[7]) {\n  tile x: f32[7, " + std::to_string(n) +
+        "] @reg\n  tile s: f32[7, 1] @reg\n  copy x = %0[0:7, 0:" + std::to_string(n) +
+        "]\n  x[1:2, 1:2] = mul(x[1:2, 1:2], 3)\n  x = add(x, x[0:7, 2:1])\n  s = reduce(max, 1, x)\n  copy %2[0:7] = "
+        "s\n  copy %1[0:7, 0:" +
+        std::to_string(n) + "] = x\n}\n");
 }
 TEST(Shapes, ViewsWithSizesInStrides) {
   run(R"(kernel @k target t (size M in 1..9, size N in 1..40, in %0: f32[M, N, 4], out %1: f32[4, N, M]) {
@@ -82,7 +86,8 @@ TEST(Shapes, MapsIntoScratch) {
       {{1}, {16}, {70}, {333}, {600}});
 }
 TEST(Shapes, ReadsInsideLoops) {
-  expect_compiled_like_interpreted({R"(kernel @k target t (in %0: f32[16, 24], in %1: i64[8], in %2: u8[8], out %3: f32[8, 24]) {
+  expect_compiled_like_interpreted(
+      {R"(kernel @k target t (in %0: f32[16, 24], in %1: i64[8], in %2: u8[8], out %3: f32[8, 24]) {
   for i in 0..8 par {
     tile x: f32[1, 24] @reg
     x = mov(0)
@@ -97,10 +102,14 @@ TEST(Shapes, ReadsInsideLoops) {
     copy %3[i, 0:24] = x
   }
 }
-)", {}, {}, 2e-6});
+)",
+       {},
+       {},
+       2e-6});
 }
 TEST(Shapes, IotaAndGather) {
-  expect_compiled_like_interpreted({R"(kernel @k target t (size N in 1..30, in %0: f16[64], in %1: i64[5, N], in %2: b1[16], out %3: f16[5, N], out %4: i64[5, N], out %5: b1[5, N]) {
+  expect_compiled_like_interpreted(
+      {R"(kernel @k target t (size N in 1..30, in %0: f16[64], in %1: i64[5, N], in %2: b1[16], out %3: f16[5, N], out %4: i64[5, N], out %5: b1[5, N]) {
   for i in 0..5 par {
     tile ix: i64[1, 32] @reg
     tile n: i64[1, 32] @reg
@@ -115,7 +124,10 @@ TEST(Shapes, IotaAndGather) {
     copy %5[i, 0:N] = b
   }
 }
-)", {17}, {}, 2e-6});
+)",
+       {17},
+       {},
+       2e-6});
 }
 TEST(Shapes, NestsSplitAnywhere) {
   run(R"(kernel @k target t (size A in 1..5, size B in 1..5, out %0: i32[A, B, 3, 4]) {
@@ -146,7 +158,8 @@ TEST(Shapes, NestsSplitAnywhere) {
 // ---- else ----
 TEST(Shapes, ElseOnEverySide) {
   for (const char* mem : {"reg", "scratch"})
-    run(std::string("kernel @k target t (size H in 1..9, size W in 1..9, in %0: f32[H, W, 3], out %1: f32[H, W, 25, 3]) {\n  for i in 0..H, j in 0..W par {\n    tile p: f32[25, 3] @") +
+    run(std::string("kernel @k target t (size H in 1..9, size W in 1..9, in %0: f32[H, W, 3], out %1: f32[H, W, 25, "
+                    "3]) {\n  for i in 0..H, j in 0..W par {\n    tile p: f32[25, 3] @") +
             mem + "\n    copy p = %0[i - 2:5, j - 2:5, 0:3] else 0.5\n    copy %1[i, j, 0:25, 0:3] = p\n  }\n}\n",
         {{1, 1}, {2, 9}, {9, 9}});
   run(R"(kernel @k target t (size N in 1..90, in %0: f32[4, N], out %1: f32[4, 100]) {
@@ -179,7 +192,8 @@ TEST(Shapes, Transposes) {
 )",
       {{1, 1}, {16, 8}, {19, 21}, {40, 40}});
   for (const char* type : {"f32", "i64", "f16", "b1"})
-    run(std::string("kernel @k target t (size M in 1..70, size N in 1..70, in %0: ") + type + "[M, N], out %1: " + type + "[N, M]) {\n  for q in 0..1 par {\n    copy %1[0:N, 0:M] = %0[0:M, 0:N]^T\n  }\n}\n",
+    run(std::string("kernel @k target t (size M in 1..70, size N in 1..70, in %0: ") + type + "[M, N], out %1: " +
+            type + "[N, M]) {\n  for q in 0..1 par {\n    copy %1[0:N, 0:M] = %0[0:M, 0:N]^T\n  }\n}\n",
         {{1, 1}, {8, 24}, {33, 70}});
   run(R"(kernel @k target t (size S in 1..50, in %0: f32[S, 24], out %1: f32[24, 64]) {
   for p in 0..2 par {
@@ -193,9 +207,12 @@ TEST(Shapes, Transposes) {
 }
 TEST(Shapes, MovesBetweenMemories) {
   for (const char* type : {"f32", "i8", "f64", "u16"})
-    run(std::string("kernel @k target t (size M in 1..9, size N in 1..300, in %0: ") + type + "[M, N], out %1: " + type + "[M, N], out %2: " + type +
-            "[N]) {\n  view flip = %0: " + type + "[M, N] strides(N, -1) at N - 1\n  view spread = %0: " + type + "[M, N] strides(N, 0) at 0\n  for i in 0..M par {\n    tile s: " + type +
-            "[1, 300] @scratch\n    copy s[0:1, 0:N] = flip[i, 0:N]\n    copy %1[i, 0:N] = s[0:1, 0:N]\n  }\n  barrier\n  copy %2[0:N] = spread[M - 1, 0:N]\n}\n",
+    run(std::string("kernel @k target t (size M in 1..9, size N in 1..300, in %0: ") + type +
+            "[M, N], out %1: " + type + "[M, N], out %2: " + type + "[N]) {\n  view flip = %0: " + type +
+            "[M, N] strides(N, -1) at N - 1\n  view spread = %0: " + type +
+            "[M, N] strides(N, 0) at 0\n  for i in 0..M par {\n    tile s: " + type +
+            "[1, 300] @scratch\n    copy s[0:1, 0:N] = flip[i, 0:N]\n    copy %1[i, 0:N] = s[0:1, 0:N]\n  }\n  "
+            "barrier\n  copy %2[0:N] = spread[M - 1, 0:N]\n}\n",
         {{1, 1}, {3, 40}, {9, 299}});
 }
 
@@ -226,13 +243,16 @@ TEST(Mma, WholeRowsOfRunTimeStride) {
 }
 TEST(Mma, OddDepths) {
   for (int k : {1, 2, 3, 5, 7, 9, 23, 49, 53})
-    run("kernel @k target t (in %0: f32[5, " + std::to_string(k) + "], in %1: f32[" + std::to_string(k) + ", 32], out %2: f32[5, 32]) {\n  tile acc: f32[5, 32] @reg\n  acc = mov(1)\n  acc += mma(%0[0:5, 0:" +
+    run("kernel @k target t (in %0: f32[5, " + std::to_string(k) + "], in %1: f32[" + std::to_string(k) +
+        ", 32], out %2: f32[5, 32]) {\n  tile acc: f32[5, 32] @reg\n  acc = mov(1)\n  acc += mma(%0[0:5, 0:" +
         std::to_string(k) + "], %1[0:" + std::to_string(k) + ", 0:32])\n  copy %2[0:5, 0:32] = acc\n}\n");
 }
 TEST(Mma, NarrowAndOddColumns) {
   for (int n : {1, 2, 4, 6, 8, 20, 24, 48})
-    run("kernel @k target t (in %0: f32[3, 10], in %1: f32[10, " + std::to_string(n) + "], out %2: f32[3, " + std::to_string(n) + "]) {\n  tile acc: f32[3, " + std::to_string(n) +
-        "] @reg\n  acc = mov(0)\n  acc += mma(%0[0:3, 0:10], %1[0:10, 0:" + std::to_string(n) + "])\n  acc = max(0, acc)\n  copy %2[0:3, 0:" + std::to_string(n) + "] = acc\n}\n");
+    run("kernel @k target t (in %0: f32[3, 10], in %1: f32[10, " + std::to_string(n) + "], out %2: f32[3, " +
+        std::to_string(n) + "]) {\n  tile acc: f32[3, " + std::to_string(n) +
+        "] @reg\n  acc = mov(0)\n  acc += mma(%0[0:3, 0:10], %1[0:10, 0:" + std::to_string(n) +
+        "])\n  acc = max(0, acc)\n  copy %2[0:3, 0:" + std::to_string(n) + "] = acc\n}\n");
 }
 TEST(Mma, TransposedOperands) {
   run(R"(kernel @k target t (in %0: f32[12, 6], in %1: f32[16, 12], out %2: f32[6, 16]) {
@@ -243,9 +263,11 @@ TEST(Mma, TransposedOperands) {
 )");
 }
 TEST(Mma, OtherTypes) {
-  const char* const types[][2] = {{"f64", "f64"}, {"f16", "f32"}, {"bf16", "f32"}, {"i8", "i32"}, {"u8", "i32"}, {"i32", "i32"}, {"i64", "i64"}};
+  const char* const types[][2] = {{"f64", "f64"}, {"f16", "f32"}, {"bf16", "f32"}, {"i8", "i32"},
+                                  {"u8", "i32"},  {"i32", "i32"}, {"i64", "i64"}};
   for (auto [in, acc] : types)
-    run(std::string("kernel @k target t (in %0: ") + in + "[4, 18], in %1: " + in + "[18, 16], out %2: " + acc + "[4, 16]) {\n  tile acc: " + acc +
+    run(std::string("kernel @k target t (in %0: ") + in + "[4, 18], in %1: " + in + "[18, 16], out %2: " + acc +
+        "[4, 16]) {\n  tile acc: " + acc +
         "[4, 16] @reg\n  acc = mov(2)\n  acc += mma(%0[0:4, 0:18], %1[0:18, 0:16])\n  copy %2[0:4, 0:16] = acc\n}\n");
 }
 TEST(Mma, RowsOfTwoStridesFromScratch) {
