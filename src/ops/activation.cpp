@@ -23,9 +23,7 @@ constexpr const char* kGeluErf = "(0.5 * a) * (1 + erf(a * 0.7071067811865476))"
 constexpr const char* kGeluTanh = "(0.5 * a) * (1 + tanh(0.7978845608028654 * (a + (0.044715 * (a * (a * a))))))";
 
 bool tanh_form(const Node& n) { return attr_str(n, "approximate", "none") == "tanh"; }
-double gelu_tanh(double x) {
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-}
+double gelu_tanh(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
 void eval_gelu(EvalContext& c) {
   if (tanh_form(c.node)) return eval_float<[](double x, P) { return gelu_tanh(x); }>(c);
   eval_float<[](double x, P) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }>(c);
@@ -73,10 +71,14 @@ void eval_clip(EvalContext& c) {
   }
   std::vector<int64_t> v = elements<int64_t>(x);
   for (int64_t& e : v) {
-    if (has(c, 1)) e = std::max(e, arg(c, 1).get_int(0));
-    else if (c.node.attrs.contains("min")) e = std::max(e, static_cast<int64_t>(attr_float(c.node, "min", 0)));
-    if (has(c, 2)) e = std::min(e, arg(c, 2).get_int(0));
-    else if (c.node.attrs.contains("max")) e = std::min(e, static_cast<int64_t>(attr_float(c.node, "max", 0)));
+    if (has(c, 1))
+      e = std::max(e, arg(c, 1).get_int(0));
+    else if (c.node.attrs.contains("min"))
+      e = std::max(e, static_cast<int64_t>(attr_float(c.node, "min", 0)));
+    if (has(c, 2))
+      e = std::min(e, arg(c, 2).get_int(0));
+    else if (c.node.attrs.contains("max"))
+      e = std::min(e, static_cast<int64_t>(attr_float(c.node, "max", 0)));
   }
   c.results = {tensor_of(x.dtype, x.dims, v)};
 }
@@ -118,11 +120,21 @@ const OpRow kRows[] = {
     unary("Relu", "ReLU", eval_number<[](auto a, P) { return a < 0 ? decltype(a)(0) : a; }>, "max(0, a)"),
     unary("LeakyRelu", "LeakyReLU", eval_float<[](double a, P p) { return a < 0 ? p[0] * a : a; }>,
           "select(lt(a, 0), $alpha * a, a)", true, {{"alpha", 0.01}}),
-    {.name = "PRelu", .friendly = "PReLU", .kind = OpKind::pointwise, .min_args = 2, .max_args = 2, .infer = infer_prelu,
-     .eval = eval_number<[](auto a, auto b, P) { return a < 0 ? a * b : a; }>, .scalar = "select(lt(a, 0), a * b, a)"},
+    {.name = "PRelu",
+     .friendly = "PReLU",
+     .kind = OpKind::pointwise,
+     .min_args = 2,
+     .max_args = 2,
+     .infer = infer_prelu,
+     .eval = eval_number<[](auto a, auto b, P) { return a < 0 ? a * b : a; }>,
+     .scalar = "select(lt(a, 0), a * b, a)"},
     unary("ThresholdedRelu", "ThresholdedReLU", eval_float<[](double a, P p) { return p[0] < a || a != a ? a : 0; }>,
           "select(le(a, $alpha), 0, a)", true, {{"alpha", 1}}),
-    unary("Shrink", "Shrink", eval_float<[](double a, P p) { return a < -p[1] ? a + p[0] : p[1] < a ? a - p[0] : a != a ? a : 0; }>,
+    unary("Shrink", "Shrink",
+          eval_float<[](double a, P p) { return a < -p[1]  ? a + p[0]
+                                                : p[1] < a ? a - p[0]
+                                                : a != a   ? a
+                                                           : 0; }>,
           "select(lt(a, neg($lambd)), a + $bias, select(lt($lambd, a), a - $bias, select(isnan(a), a, 0)))", true,
           {{"bias", 0}, {"lambd", 0.5}}),
     unary("HardSigmoid", "HardSigmoid", eval_float<[](double a, P p) { return clamp(p[0] * a + p[1], 0, 1); }>,
@@ -142,20 +154,56 @@ const OpRow kRows[] = {
                "$gamma * select(lt(a, 0), $alpha * expm1(a), a)", {{"alpha", kSeluAlpha}, {"gamma", kSeluGamma}}),
     activation("Swish", "SiLU", eval_float<[](double a, P p) { return a * sigmoid(p[0] * a); }>,
                "a * sigmoid($alpha * a)", {{"alpha", 1}}),
-    {.name = "SwiGLU", .friendly = "SwiGLU", .kind = OpKind::pointwise, .min_args = 2, .max_args = 2, .infer = infer_broadcast,
+    {.name = "SwiGLU",
+     .friendly = "SwiGLU",
+     .kind = OpKind::pointwise,
+     .min_args = 2,
+     .max_args = 2,
+     .infer = infer_broadcast,
      .eval = eval_float<[](double a, double b, P p) { return a * sigmoid(p[0] * a) * b; }>,
-     .scalar = "(a * sigmoid($alpha * a)) * b", .defaults = {{"alpha", 1}}, .cheap = false},
+     .scalar = "(a * sigmoid($alpha * a)) * b",
+     .defaults = {{"alpha", 1}},
+     .cheap = false},
     activation("QuickGelu", "QuickGELU", eval_float<[](double a, P p) { return a * sigmoid(p[0] * a); }>,
                "a * sigmoid($alpha * a)", {{"alpha", 1.702}}),
-    {.name = "Gelu", .friendly = "GELU", .kind = OpKind::pointwise, .min_args = 1, .max_args = 1, .infer = infer_same,
-     .eval = eval_gelu, .program = gelu_program, .ulp = 16, .cheap = false},
-    {.name = "BiasGelu", .friendly = "BiasGELU", .kind = OpKind::pointwise, .min_args = 2, .max_args = 2, .infer = infer_broadcast,
+    {.name = "Gelu",
+     .friendly = "GELU",
+     .kind = OpKind::pointwise,
+     .min_args = 1,
+     .max_args = 1,
+     .infer = infer_same,
+     .eval = eval_gelu,
+     .program = gelu_program,
+     .ulp = 16,
+     .cheap = false},
+    {.name = "BiasGelu",
+     .friendly = "BiasGELU",
+     .kind = OpKind::pointwise,
+     .min_args = 2,
+     .max_args = 2,
+     .infer = infer_broadcast,
      .eval = eval_float<[](double x, double b, P) { return 0.5 * (x + b) * std::erfc(-(x + b) / std::sqrt(2.0)); }>,
-     .program = bias_gelu_program, .ulp = 16, .cheap = false},
-    {.name = "FastGelu", .friendly = "FastGELU", .kind = OpKind::pointwise, .min_args = 1, .max_args = 2, .infer = infer_broadcast,
-     .eval = eval_fast_gelu, .program = fast_gelu_program, .ulp = 16, .cheap = false},
-    {.name = "Clip", .friendly = "Clip", .kind = OpKind::pointwise, .min_args = 1, .max_args = 3, .infer = infer_same,
-     .eval = eval_clip, .program = clip_program},
+     .program = bias_gelu_program,
+     .ulp = 16,
+     .cheap = false},
+    {.name = "FastGelu",
+     .friendly = "FastGELU",
+     .kind = OpKind::pointwise,
+     .min_args = 1,
+     .max_args = 2,
+     .infer = infer_broadcast,
+     .eval = eval_fast_gelu,
+     .program = fast_gelu_program,
+     .ulp = 16,
+     .cheap = false},
+    {.name = "Clip",
+     .friendly = "Clip",
+     .kind = OpKind::pointwise,
+     .min_args = 1,
+     .max_args = 3,
+     .infer = infer_same,
+     .eval = eval_clip,
+     .program = clip_program},
 };
 
 }  // namespace

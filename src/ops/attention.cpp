@@ -1,5 +1,5 @@
-// Attention and rotary embeddings of the default domain (opset 23 and later), by their definitions: grouped heads, masks,
-// causal and sliding windows, caches. Runs through `eval`; spelled-out attention is what kernels are made for.
+// Attention and rotary embeddings of the default domain (opset 23 and later), by their definitions: grouped heads,
+// masks, causal and sliding windows, caches. Runs through `eval`; spelled-out attention is what kernels are made for.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -32,7 +32,8 @@ void infer_attention(InferContext& c) {
   const Dim k_size = packed ? floordiv(k.dims[2], kv_heads) : k.dims[3];
   Dim total = k.dims[packed ? 1 : 2];
   if (c.has_arg(4)) total = total + c.arg(4).dims[2];
-  c.types.push_back({q.dtype, packed ? Dims{q.dims[0], q_len, q_heads * v_size} : Dims{q.dims[0], q_heads, q_len, v_size}});
+  c.types.push_back(
+      {q.dtype, packed ? Dims{q.dims[0], q_len, q_heads * v_size} : Dims{q.dims[0], q_heads, q_len, v_size}});
   c.types.push_back({k.dtype, {k.dims[0], kv_heads, total, k_size}});
   c.types.push_back({v.dtype, {v.dims[0], kv_heads, total, v_size}});
   c.types.push_back({q.dtype, {q.dims[0], q_heads, q_len, total}});
@@ -86,7 +87,8 @@ void eval_attention(EvalContext& c) {
   if (has(c, 5)) v = joined(arg(c, 5), v);
   const int64_t batch = q.dims[0], heads = q.dims[1], q_len = q.dims[2], size = q.dims[3];
   const int64_t kv_heads = k.dims[1], kv_len = k.dims[2], v_size = v.dims[3], group = heads / kv_heads;
-  if (kv_heads == 0 || heads % kv_heads) fail(c, "GAF3101", fmt::format("{} query heads over {} key heads", heads, kv_heads));
+  if (kv_heads == 0 || heads % kv_heads)
+    fail(c, "GAF3101", fmt::format("{} query heads over {} key heads", heads, kv_heads));
   const double scale = attr_float(c.node, "scale", 1 / std::sqrt(static_cast<double>(size)));
   const double softcap = attr_float(c.node, "softcap", 0);
   const int64_t mode = attr_int(c.node, "qk_matmul_output_mode", 0), left = attr_int(c.node, "left_window_size", -1);
@@ -96,7 +98,8 @@ void eval_attention(EvalContext& c) {
   const Mask mask = mask_of(c, full);
   const Ints lengths = has(c, 6) ? elements<int64_t>(arg(c, 6)) : Ints{};
   const std::vector<double> qs = elements<double>(q), ks = elements<double>(k), vs = elements<double>(v);
-  std::vector<double> out(static_cast<size_t>(batch * heads * q_len * v_size), 0.0), shown(static_cast<size_t>(numel(full)));
+  std::vector<double> out(static_cast<size_t>(batch * heads * q_len * v_size), 0.0),
+      shown(static_cast<size_t>(numel(full)));
   std::vector<double> p(static_cast<size_t>(kv_len));
   for (int64_t b = 0; b < batch; b++)
     for (int64_t h = 0; h < heads; h++)
@@ -104,7 +107,8 @@ void eval_attention(EvalContext& c) {
         const double* qi = qs.data() + ((b * heads + h) * q_len + i) * size;
         const int64_t kv = b * kv_heads + h / group;
         const int64_t valid = lengths.empty() ? kv_len : lengths[static_cast<size_t>(b)];
-        const int64_t at = i + (lengths.empty() || has(c, 4) ? past : valid - q_len);  // position of the query among the keys
+        const int64_t at =
+            i + (lengths.empty() || has(c, 4) ? past : valid - q_len);  // position of the query among the keys
         double* show = shown.data() + ((b * heads + h) * q_len + i) * kv_len;
         double top = kMasked;
         bool any = false;
@@ -116,8 +120,11 @@ void eval_attention(EvalContext& c) {
           if (mode == 0 && softcap <= 0) show[j] = s;
           if (softcap > 0) s = softcap * std::tanh(s / softcap);
           if (mode == 0 || mode == 1) show[j] = s;
-          double bias = mask.bias.empty() ? 0 : mask.bias[static_cast<size_t>(b * mask.strides[0] + h * mask.strides[1] + i * mask.strides[2] + j * mask.strides[3])];
-          const bool seen = (!causal || j <= at) && (left < 0 || j >= at - left) && (right < 0 || j <= at + right) && j < valid;
+          double bias = mask.bias.empty() ? 0
+                                          : mask.bias[static_cast<size_t>(b * mask.strides[0] + h * mask.strides[1] +
+                                                                          i * mask.strides[2] + j * mask.strides[3])];
+          const bool seen =
+              (!causal || j <= at) && (left < 0 || j >= at - left) && (right < 0 || j <= at + right) && j < valid;
           if (!seen) bias = kMasked;
           any = any || bias != kMasked;
           s += bias;
@@ -152,7 +159,8 @@ void eval_rotary(EvalContext& c) {
   const int64_t half = turned / 2;
   const bool interleaved = attr_int(c.node, "interleaved", 0) != 0;
   const std::vector<double> cosines = elements<double>(arg(c, 1)), sines = elements<double>(arg(c, 2));
-  if (arg(c, 1).dims.back() != half) fail(c, "GAF3101", fmt::format("the caches have {} angles, {} are needed", arg(c, 1).dims.back(), half));
+  if (arg(c, 1).dims.back() != half)
+    fail(c, "GAF3101", fmt::format("the caches have {} angles, {} are needed", arg(c, 1).dims.back(), half));
   const Ints positions = has(c, 3) ? elements<int64_t>(arg(c, 3)) : Ints{};
   std::vector<double> v = elements<double>(x);
   for (int64_t b = 0; b < batch; b++)
@@ -160,7 +168,8 @@ void eval_rotary(EvalContext& c) {
       for (int64_t t = 0; t < length; t++) {
         double* p = v.data() + ((b * heads + h) * length + t) * size;
         const int64_t at = positions.empty() ? b * length + t : positions[static_cast<size_t>(b * length + t)];
-        if ((at + 1) * half > static_cast<int64_t>(cosines.size())) fail(c, "GAF6001", fmt::format("position {} is outside the caches", at));
+        if ((at + 1) * half > static_cast<int64_t>(cosines.size()))
+          fail(c, "GAF6001", fmt::format("position {} is outside the caches", at));
         for (int64_t k = 0; k < half; k++) {
           double &re = p[interleaved ? 2 * k : k], &im = p[interleaved ? 2 * k + 1 : half + k];
           const double cs = cosines[static_cast<size_t>(at * half + k)], sn = sines[static_cast<size_t>(at * half + k)];
@@ -174,10 +183,24 @@ void eval_rotary(EvalContext& c) {
 }
 
 const OpRow kRows[] = {
-    {.name = "Attention", .friendly = "Attention", .kind = OpKind::other, .min_args = 3, .max_args = 7, .results = -1,
-     .infer = infer_attention, .eval = eval_attention, .ulp = 64, .cheap = false},
-    {.name = "RotaryEmbedding", .friendly = "RoPE", .kind = OpKind::other, .min_args = 3, .max_args = 4, .infer = infer_same,
-     .eval = eval_rotary, .ulp = 16},
+    {.name = "Attention",
+     .friendly = "Attention",
+     .kind = OpKind::other,
+     .min_args = 3,
+     .max_args = 7,
+     .results = -1,
+     .infer = infer_attention,
+     .eval = eval_attention,
+     .ulp = 64,
+     .cheap = false},
+    {.name = "RotaryEmbedding",
+     .friendly = "RoPE",
+     .kind = OpKind::other,
+     .min_args = 3,
+     .max_args = 4,
+     .infer = infer_same,
+     .eval = eval_rotary,
+     .ulp = 16},
 };
 
 }  // namespace

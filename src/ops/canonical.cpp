@@ -1,4 +1,5 @@
-// The walk that brings a typed graph into canonical form: see canonical.h. Rules of single ops are in canonical_nodes.cpp.
+// The walk that brings a typed graph into canonical form: see canonical.h. Rules of single ops are in
+// canonical_nodes.cpp.
 #include "ops/canonical.h"
 
 #include <algorithm>
@@ -57,7 +58,8 @@ Graph inline_decided(const Inferred& in) {
 }
 
 bool any_decided(const Inferred& in) {
-  return std::any_of(in.graph.nodes.begin(), in.graph.nodes.end(), [&](const Node& n) { return decided(in, n).has_value(); });
+  return std::any_of(in.graph.nodes.begin(), in.graph.nodes.end(),
+                     [&](const Node& n) { return decided(in, n).has_value(); });
 }
 
 bool has_number_dims(const Type& t) {
@@ -108,7 +110,8 @@ class Canonical {
       if (value.numel() != static_cast<int64_t>(known->size())) return false;
       for (size_t k = 0; k < known->size(); k++) value.set_int(static_cast<int64_t>(k), (*known)[k].num());
       if (is_float(t.dtype))
-        for (size_t k = 0; k < known->size(); k++) value.set(static_cast<int64_t>(k), static_cast<double>((*known)[k].num()));
+        for (size_t k = 0; k < known->size(); k++)
+          value.set(static_cast<int64_t>(k), static_cast<double>((*known)[k].num()));
       out.op = "constant";
       out.attrs["value"] = value;
     } else {

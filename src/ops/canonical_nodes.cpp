@@ -79,7 +79,8 @@ bool reduce(InferContext& c, Node& n) {
   n.attrs["keepdims"] = attr_int(c.node, "keepdims", 1);
   keep_operands(n, 1);
   const std::string& op = c.node.op;
-  const bool plain = op == "ReduceSum" || op == "ReduceMax" || op == "ReduceMin" || op == "ReduceProd" || op == "ReduceMean";
+  const bool plain =
+      op == "ReduceSum" || op == "ReduceMax" || op == "ReduceMin" || op == "ReduceProd" || op == "ReduceMean";
   return axes->empty() && plain;
 }
 
@@ -239,14 +240,44 @@ bool resize(InferContext& c, Node& n) {
 }
 
 const std::unordered_map<std::string_view, Rule> kRules = {
-    {"Reshape", to_reshape}, {"Squeeze", to_reshape}, {"Unsqueeze", to_reshape}, {"Flatten", to_reshape},
-    {"Expand", expand}, {"Slice", slice}, {"Transpose", transpose}, {"Concat", concat}, {"Split", split}, {"Pad", pad},
-    {"Tile", tile}, {"Clip", clip}, {"Gather", axis0}, {"GatherElements", axis0}, {"ScatterElements", axis0},
-    {"ArgMax", axis0}, {"ArgMin", axis0}, {"LayerNormalization", axis_last}, {"RMSNormalization", axis_last},
-    {"LpNormalization", axis_last}, {"Softmax", softmax}, {"LogSoftmax", softmax}, {"Hardmax", softmax}, {"Cast", cast},
-    {"CastLike", cast}, {"Max", variadic}, {"Min", variadic}, {"Sum", variadic}, {"Mean", variadic}, {"Identity", identity},
-    {"Dropout", dropout}, {"Conv", window}, {"MaxPool", window}, {"AveragePool", window}, {"LpPool", window}, {"TopK", top_k},
-    {"Resize", resize}, {"Upsample", resize},
+    {"Reshape", to_reshape},
+    {"Squeeze", to_reshape},
+    {"Unsqueeze", to_reshape},
+    {"Flatten", to_reshape},
+    {"Expand", expand},
+    {"Slice", slice},
+    {"Transpose", transpose},
+    {"Concat", concat},
+    {"Split", split},
+    {"Pad", pad},
+    {"Tile", tile},
+    {"Clip", clip},
+    {"Gather", axis0},
+    {"GatherElements", axis0},
+    {"ScatterElements", axis0},
+    {"ArgMax", axis0},
+    {"ArgMin", axis0},
+    {"LayerNormalization", axis_last},
+    {"RMSNormalization", axis_last},
+    {"LpNormalization", axis_last},
+    {"Softmax", softmax},
+    {"LogSoftmax", softmax},
+    {"Hardmax", softmax},
+    {"Cast", cast},
+    {"CastLike", cast},
+    {"Max", variadic},
+    {"Min", variadic},
+    {"Sum", variadic},
+    {"Mean", variadic},
+    {"Identity", identity},
+    {"Dropout", dropout},
+    {"Conv", window},
+    {"MaxPool", window},
+    {"AveragePool", window},
+    {"LpPool", window},
+    {"TopK", top_k},
+    {"Resize", resize},
+    {"Upsample", resize},
 };
 
 }  // namespace

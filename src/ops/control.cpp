@@ -1,4 +1,5 @@
-// Control flow: If, Loop and Scan, whose bodies are regions (ops/regions.h). Evaluation runs regions through the interpreter.
+// Control flow: If, Loop and Scan, whose bodies are regions (ops/regions.h). Evaluation runs regions through the
+// interpreter.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +40,8 @@ void infer_if(InferContext& c) {
     const Type &a = output_type(yes, i), &b = output_type(no, i);
     if (a.dtype != b.dtype) c.fail("GAF3101", fmt::format("output {} of the branches differs in type", i));
     if (a.dims.size() != b.dims.size())
-      c.fail("GAF3101", fmt::format("output {} has rank {} in one branch, {} in the other", i, a.dims.size(), b.dims.size()));
+      c.fail("GAF3101",
+             fmt::format("output {} has rank {} in one branch, {} in the other", i, a.dims.size(), b.dims.size()));
     Type t = a;
     for (size_t d = 0; d < t.dims.size(); d++)
       if (a.dims[d] != b.dims[d]) t.dims[d] = fresh_dim(c);
@@ -125,7 +127,8 @@ void infer_scan(InferContext& c) {
   const Graph& body = *c.node.regions[0];
   const ScanShape s = scan_shape(c.node);
   const Type& first = c.arg(s.states);
-  const Dim length = first.dims[static_cast<size_t>(normal_axis(c, list_entry(c.node, "scan_input_axes", 0), first.dims.size()))];
+  const Dim length =
+      first.dims[static_cast<size_t>(normal_axis(c, list_entry(c.node, "scan_input_axes", 0), first.dims.size()))];
   for (size_t i = 0; i < s.states; i++) c.types.push_back(output_type(body, i));
   for (size_t i = 0; i < s.outputs; i++) {
     Type t = output_type(body, s.states + i);
@@ -141,7 +144,8 @@ void eval_scan(EvalContext& c) {
   for (size_t i = 0; i < s.states; i++) state.push_back(arg(c, i));
   std::vector<std::vector<Tensor>> parts(s.outputs);
   auto axis_of = [&](size_t i) {
-    return static_cast<size_t>(normal_axis(c, list_entry(c.node, "scan_input_axes", i), arg(c, s.states + i).dims.size()));
+    return static_cast<size_t>(
+        normal_axis(c, list_entry(c.node, "scan_input_axes", i), arg(c, s.states + i).dims.size()));
   };
   const int64_t length = arg(c, s.states).dims[axis_of(0)];
   for (int64_t k = 0; k < length; k++) {
@@ -150,7 +154,8 @@ void eval_scan(EvalContext& c) {
       const Tensor& x = arg(c, s.states + i);
       const size_t axis = axis_of(i);
       Ints dims = x.dims, strides = strides_of(x.dims);
-      const int64_t at = list_entry(c.node, "scan_input_directions", i) ? length - 1 - k : k, offset = at * strides[axis];
+      const int64_t at = list_entry(c.node, "scan_input_directions", i) ? length - 1 - k : k,
+                    offset = at * strides[axis];
       dims.erase(dims.begin() + static_cast<ptrdiff_t>(axis));
       strides.erase(strides.begin() + static_cast<ptrdiff_t>(axis));
       in.push_back(strided_copy(x, dims, strides, offset));
@@ -163,12 +168,20 @@ void eval_scan(EvalContext& c) {
   for (size_t i = 0; i < s.outputs; i++) {
     const Type& t = c.types[s.states + i];
     const int64_t axis = normal_axis(c, list_entry(c.node, "scan_output_axes", i), t.dims.size());
-    c.results.push_back(stacked(c, parts[i], static_cast<size_t>(axis), list_entry(c.node, "scan_output_directions", i) != 0, t));
+    c.results.push_back(
+        stacked(c, parts[i], static_cast<size_t>(axis), list_entry(c.node, "scan_output_directions", i) != 0, t));
   }
 }
 
 OpRow control(std::string_view name, void (*infer)(InferContext&), void (*eval)(EvalContext&)) {
-  return {.name = name, .friendly = name, .kind = OpKind::other, .min_args = 1, .max_args = -1, .results = -1, .infer = infer, .eval = eval};
+  return {.name = name,
+          .friendly = name,
+          .kind = OpKind::other,
+          .min_args = 1,
+          .max_args = -1,
+          .results = -1,
+          .infer = infer,
+          .eval = eval};
 }
 
 const OpRow kRows[] = {

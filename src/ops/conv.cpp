@@ -1,5 +1,6 @@
-// Convolutions. Weights are [O, I/group, k...] (ConvTranspose [I, O/group, k...]) in every layout; data is [N, C, spatial...]
-// or, with layout="NHWC", [N, spatial..., C]. Evaluation runs channels-first with the last spatial dim innermost.
+// Convolutions. Weights are [O, I/group, k...] (ConvTranspose [I, O/group, k...]) in every layout; data is [N, C,
+// spatial...] or, with layout="NHWC", [N, spatial..., C]. Evaluation runs channels-first with the last spatial dim
+// innermost.
 #include <fmt/format.h>
 
 #include "ops/rows.h"
@@ -12,7 +13,9 @@ namespace {
 void infer_conv(InferContext& c) {
   need_same_dtype(c);
   const Type &x = c.arg(0), &w = c.arg(1);
-  if (x.dims.size() < 3) c.fail("GAF3101", fmt::format("input of rank {}; batch, channels and spatial dimensions are needed", x.dims.size()));
+  if (x.dims.size() < 3)
+    c.fail("GAF3101",
+           fmt::format("input of rank {}; batch, channels and spatial dimensions are needed", x.dims.size()));
   need_rank(c, 1, x.dims.size());
   std::vector<int64_t> kernel;
   for (size_t i = 2; i < w.dims.size(); i++) {
@@ -25,7 +28,8 @@ void infer_conv(InferContext& c) {
   const int64_t group = attr_int(c.node, "group", 1);
   if (group < 1) c.fail("GAF3101", fmt::format("group={}", group));
   if (channels.is_num() && w.dims[1].is_num() && channels.num() != w.dims[1].num() * group)
-    c.fail("GAF3101", fmt::format("input has {} channels, the weights take {} in {} groups", channels.num(), w.dims[1].num() * group, group));
+    c.fail("GAF3101", fmt::format("input has {} channels, the weights take {} in {} groups", channels.num(),
+                                  w.dims[1].num() * group, group));
   if (w.dims[0].is_num() && w.dims[0].num() % group)
     c.fail("GAF3101", fmt::format("{} output channels in {} groups", w.dims[0].num(), group));
   const Window win = window_of(c.node, spatial_dims(c.node, x.dims), kernel, false);
@@ -45,7 +49,8 @@ std::pair<int64_t, int64_t> inside(int64_t offset, int64_t stride, int64_t size,
 void drop_points(Ints& in, Ints& kernel, FixedWindow& w) {
   for (size_t d = in.size(); d-- > 0 && in.size() > 1;) {
     if (in[d] != 1 || kernel[d] != 1 || w.out[d] != 1 || w.begin[d] != 0) continue;
-    for (Ints* v : {&in, &kernel, &w.kernel, &w.strides, &w.dilations, &w.begin, &w.out}) v->erase(v->begin() + static_cast<ptrdiff_t>(d));
+    for (Ints* v : {&in, &kernel, &w.kernel, &w.strides, &w.dilations, &w.begin, &w.out})
+      v->erase(v->begin() + static_cast<ptrdiff_t>(d));
   }
 }
 
@@ -61,10 +66,12 @@ void eval_conv(EvalContext& c) {
   const size_t last = in.size() - 1;
   const int64_t batch = x.dims[0], channels = x.dims[1], outs = w.dims[0], per_group = w.dims[1];
   const int64_t group = attr_int(c.node, "group", 1);
-  if (channels != per_group * group) fail(c, "GAF3101", fmt::format("input has {} channels, the weights take {}", channels, per_group * group));
+  if (channels != per_group * group)
+    fail(c, "GAF3101", fmt::format("input has {} channels, the weights take {}", channels, per_group * group));
   const int64_t in_size = numel(in), out_size = numel(win.out), taps = numel(kernel), width = win.out[last];
   const std::vector<double> data = elements<double>(x), weights = elements<double>(w);
-  const std::vector<double> bias = has(c, 2) ? elements<double>(arg(c, 2)) : std::vector<double>(static_cast<size_t>(outs), 0.0);
+  const std::vector<double> bias =
+      has(c, 2) ? elements<double>(arg(c, 2)) : std::vector<double>(static_cast<size_t>(outs), 0.0);
   std::vector<double> out(static_cast<size_t>(batch * outs * out_size));
   const Ints in_strides = strides_of(in);
   const Ints lines(win.out.begin(), win.out.end() - 1), outer_kernel(kernel.begin(), kernel.end() - 1);
@@ -122,10 +129,13 @@ Deconv deconv_of(const Node& n, const Dims& spatial, std::vector<int64_t> kernel
   if (wanted.size() > rank) wanted.erase(wanted.begin(), wanted.end() - static_cast<ptrdiff_t>(rank));
   const std::string auto_pad = attr_str(n, "auto_pad", "NOTSET");
   const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
-  if (d.kernel.size() != rank || d.strides.size() != rank || d.dilations.size() != rank || extra.size() != rank || pads.size() != 2 * rank)
-    throw UserError("GAF3101", fmt::format("strides, dilations or pads do not fit {} spatial dimensions", rank)).at(n.name, n.op);
+  if (d.kernel.size() != rank || d.strides.size() != rank || d.dilations.size() != rank || extra.size() != rank ||
+      pads.size() != 2 * rank)
+    throw UserError("GAF3101", fmt::format("strides, dilations or pads do not fit {} spatial dimensions", rank))
+        .at(n.name, n.op);
   for (size_t i = 0; i < rank; i++) {
-    const Expr full = Expr(d.strides[i]) * (spatial[i] - Expr(1)) + Expr(extra[i] + (d.kernel[i] - 1) * d.dilations[i] + 1);
+    const Expr full =
+        Expr(d.strides[i]) * (spatial[i] - Expr(1)) + Expr(extra[i] + (d.kernel[i] - 1) * d.dilations[i] + 1);
     if (!wanted.empty() || same) {
       const Expr out = wanted.empty() ? spatial[i] * Expr(d.strides[i]) : Expr(wanted[i]);
       const Expr total = max(Expr(0), full - out), half = floordiv(total, Expr(2));
@@ -165,7 +175,8 @@ void eval_conv_transpose(EvalContext& c) {
   const int64_t group = attr_int(c.node, "group", 1), batch = x.dims[0], channels = x.dims[1], per_group = w.dims[1];
   const int64_t outs = per_group * group, in_size = numel(in), out_size = numel(spatial), taps = numel(kernel);
   const std::vector<double> data = elements<double>(x), weights = elements<double>(w);
-  const std::vector<double> bias = has(c, 2) ? elements<double>(arg(c, 2)) : std::vector<double>(static_cast<size_t>(outs), 0.0);
+  const std::vector<double> bias =
+      has(c, 2) ? elements<double>(arg(c, 2)) : std::vector<double>(static_cast<size_t>(outs), 0.0);
   std::vector<double> out(static_cast<size_t>(batch * outs * out_size));
   for (size_t i = 0; i < out.size(); i++) out[i] = bias[i / static_cast<size_t>(out_size) % static_cast<size_t>(outs)];
   const Ints in_strides = strides_of(in), out_strides = strides_of(spatial), tap_strides = strides_of(kernel);
@@ -174,7 +185,8 @@ void eval_conv_transpose(EvalContext& c) {
       int64_t at = 0;
       bool hit = true;
       for (size_t d = 0; d < in.size() && hit; d++) {
-        const int64_t pos = p / in_strides[d] % in[d] * win.strides[d] + k / tap_strides[d] % kernel[d] * win.dilations[d] - win.begin[d].num();
+        const int64_t pos = p / in_strides[d] % in[d] * win.strides[d] +
+                            k / tap_strides[d] % kernel[d] * win.dilations[d] - win.begin[d].num();
         hit = pos >= 0 && pos < spatial[d];
         at += pos * out_strides[d];
       }
@@ -184,7 +196,8 @@ void eval_conv_transpose(EvalContext& c) {
           const double v = data[static_cast<size_t>((b * channels + i) * in_size + p)];
           const int64_t first = i / (channels / group) * per_group;
           for (int64_t o = 0; o < per_group; o++)
-            out[static_cast<size_t>((b * outs + first + o) * out_size + at)] += v * weights[static_cast<size_t>((i * per_group + o) * taps + k)];
+            out[static_cast<size_t>((b * outs + first + o) * out_size + at)] +=
+                v * weights[static_cast<size_t>((i * per_group + o) * taps + k)];
         }
     }
   Ints dims{batch, outs};
@@ -194,10 +207,24 @@ void eval_conv_transpose(EvalContext& c) {
 }
 
 const OpRow kRows[] = {
-    {.name = "Conv", .friendly = "Conv", .kind = OpKind::conv, .min_args = 2, .max_args = 3, .infer = infer_conv, .eval = eval_conv,
-     .ulp = 32, .cheap = false},
-    {.name = "ConvTranspose", .friendly = "ConvTranspose", .kind = OpKind::conv, .min_args = 2, .max_args = 3,
-     .infer = infer_conv_transpose, .eval = eval_conv_transpose, .ulp = 32, .cheap = false},
+    {.name = "Conv",
+     .friendly = "Conv",
+     .kind = OpKind::conv,
+     .min_args = 2,
+     .max_args = 3,
+     .infer = infer_conv,
+     .eval = eval_conv,
+     .ulp = 32,
+     .cheap = false},
+    {.name = "ConvTranspose",
+     .friendly = "ConvTranspose",
+     .kind = OpKind::conv,
+     .min_args = 2,
+     .max_args = 3,
+     .infer = infer_conv_transpose,
+     .eval = eval_conv_transpose,
+     .ulp = 32,
+     .cheap = false},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Changes of element type. Floats to integers truncate towards zero and saturate; integers to narrower ones wrap; anything
-// to bool is "not zero" (ONNX Cast).
+// Changes of element type. Floats to integers truncate towards zero and saturate; integers to narrower ones wrap;
+// anything to bool is "not zero" (ONNX Cast).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -49,11 +49,27 @@ void eval_bitcast(EvalContext& c) {
 }
 
 const OpRow kRows[] = {
-    {.name = "Cast", .friendly = "Cast", .kind = OpKind::pointwise, .min_args = 1, .max_args = 1, .infer = infer_cast,
-     .eval = eval_cast, .program = cast_program},
-    {.name = "CastLike", .friendly = "CastLike", .kind = OpKind::other, .min_args = 2, .max_args = 2, .infer = infer_cast_like,
+    {.name = "Cast",
+     .friendly = "Cast",
+     .kind = OpKind::pointwise,
+     .min_args = 1,
+     .max_args = 1,
+     .infer = infer_cast,
+     .eval = eval_cast,
+     .program = cast_program},
+    {.name = "CastLike",
+     .friendly = "CastLike",
+     .kind = OpKind::other,
+     .min_args = 2,
+     .max_args = 2,
+     .infer = infer_cast_like,
      .eval = eval_cast},
-    {.name = "BitCast", .friendly = "BitCast", .kind = OpKind::other, .min_args = 1, .max_args = 1, .infer = infer_bitcast,
+    {.name = "BitCast",
+     .friendly = "BitCast",
+     .kind = OpKind::other,
+     .min_args = 1,
+     .max_args = 1,
+     .infer = infer_bitcast,
      .eval = eval_bitcast},
 };
 

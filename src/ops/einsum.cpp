@@ -1,4 +1,5 @@
-// Einsum: products of operands summed over the letters that the result does not have. Evaluation walks all letters at once.
+// Einsum: products of operands summed over the letters that the result does not have. Evaluation walks all letters at
+// once.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,12 +41,14 @@ Equation equation_of(const Node& n, const std::vector<size_t>& ranks) {
       e.operands.push_back(left.substr(start, i - start));
       start = i + 1;
     }
-  if (e.operands.size() != ranks.size()) bad(fmt::format("equation '{}' has {} operands, {} are given", text, e.operands.size(), ranks.size()));
+  if (e.operands.size() != ranks.size())
+    bad(fmt::format("equation '{}' has {} operands, {} are given", text, e.operands.size(), ranks.size()));
   size_t wide = 0;  // dims of the ellipsis
   for (size_t i = 0; i < ranks.size(); i++) {
     const bool open = e.operands[i].find("...") != std::string::npos;
     const size_t named = e.operands[i].size() - (open ? 3 : 0);
-    if (named > ranks[i] || (!open && named != ranks[i])) bad(fmt::format("term '{}' does not fit a tensor of rank {}", e.operands[i], ranks[i]));
+    if (named > ranks[i] || (!open && named != ranks[i]))
+      bad(fmt::format("term '{}' does not fit a tensor of rank {}", e.operands[i], ranks[i]));
     if (open) wide = ranks[i] - named;
   }
   std::map<char, int> count;
@@ -76,7 +79,9 @@ void infer_einsum(InferContext& c) {
       auto [it, fresh] = dims.emplace(e.operands[i][k], d);
       if (fresh) continue;
       const auto both = broadcast_dim(it->second, d);
-      if (!both) c.fail("GAF3101", fmt::format("'{}' stands for dimensions {} and {}", e.operands[i][k], it->second.num(), d.num()));
+      if (!both)
+        c.fail("GAF3101",
+               fmt::format("'{}' stands for dimensions {} and {}", e.operands[i][k], it->second.num(), d.num()));
       it->second = *both;
     }
   Type out{c.arg(0).dtype, {}};
@@ -139,8 +144,15 @@ void eval_einsum(EvalContext& c) {
 }
 
 const OpRow kRows[] = {
-    {.name = "Einsum", .friendly = "Einsum", .kind = OpKind::other, .min_args = 1, .max_args = -1, .infer = infer_einsum,
-     .eval = eval_einsum, .ulp = 32, .cheap = false},
+    {.name = "Einsum",
+     .friendly = "Einsum",
+     .kind = OpKind::other,
+     .min_args = 1,
+     .max_args = -1,
+     .infer = infer_einsum,
+     .eval = eval_einsum,
+     .ulp = 32,
+     .cheap = false},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Reference evaluation of elementwise ops from one generic lambda each: `eval_number<[](auto a, auto b, P) {...}>`. The
-// lambda is instantiated on double for floats, int64_t for signed integers and bool, uint64_t for unsigned ones; results
-// round or wrap to the dtype. It must not use the scalar program of the row: it is what that program is tested against.
+// lambda is instantiated on double for floats, int64_t for signed integers and bool, uint64_t for unsigned ones;
+// results round or wrap to the dtype. It must not use the scalar program of the row: it is what that program is tested
+// against.
 #pragma once
 #include <tuple>
 #include <type_traits>

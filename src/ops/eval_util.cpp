@@ -126,7 +126,8 @@ Ints broadcast_shape(const Node& n, std::span<const Ints> all) {
     for (size_t i = 0; i < d.size(); i++) {
       int64_t& o = out[rank - d.size() + i];
       if (o != d[i] && o != 1 && d[i] != 1)
-        throw UserError("GAF3101", fmt::format("dimensions {} and {} cannot be broadcast together", o, d[i])).at(n.name, n.op);
+        throw UserError("GAF3101", fmt::format("dimensions {} and {} cannot be broadcast together", o, d[i]))
+            .at(n.name, n.op);
       if (o == 1) o = d[i];
     }
   return out;

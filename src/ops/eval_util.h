@@ -1,5 +1,6 @@
-// What the `eval` functions of the op table share: elements as doubles or 64-bit integers, broadcasting, strided copies.
-// The reference favours plain loops over speed; only contraction and convolution are written to be cache-friendly.
+// What the `eval` functions of the op table share: elements as doubles or 64-bit integers, broadcasting, strided
+// copies. The reference favours plain loops over speed; only contraction and convolution are written to be
+// cache-friendly.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -27,7 +28,7 @@ Tensor tensor_of(DType t, const Ints& dims, const std::vector<T>& values) {
   return tensor_of<T>(t, dims, std::span<const T>(values));
 }
 
-Ints strides_of(const Ints& dims);                        // row-major, in elements
+Ints strides_of(const Ints& dims);  // row-major, in elements
 int64_t numel(const Ints& dims);
 Ints broadcast_shape(const Node& n, std::span<const Ints> all);
 Ints broadcast_strides(const Ints& from, const Ints& to);  // strides of `from` over the dims of `to`, 0 where repeated
@@ -37,8 +38,8 @@ Tensor strided_copy(const Tensor& src, const Ints& dims, const Ints& strides, in
 // dst[offset + sum of i_d * strides_d] = src[i0, i1, ...] over the dims of src.
 void strided_store(Tensor& dst, const Tensor& src, const Ints& strides, int64_t offset);
 Tensor transposed(const Tensor& src, const Ints& perm);
-Tensor reshaped(const Tensor& src, Ints dims);            // shares the bytes
-Ints channels_first_perm(size_t rank);                    // [N, spatial..., C] -> [N, C, spatial...]
+Tensor reshaped(const Tensor& src, Ints dims);  // shares the bytes
+Ints channels_first_perm(size_t rank);          // [N, spatial..., C] -> [N, C, spatial...]
 Ints channels_last_perm(size_t rank);
 
 // Operands and lists that may be attributes, as in infer_util.h, now always known.

@@ -19,7 +19,8 @@ Value Expander::binary(const char* op, Value a, Value c) const {
     GAF_CHECK(both) << "expansion of " << op << ": operands do not broadcast";
     d = *both;
   }
-  static constexpr std::string_view kTests[] = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor"};
+  static constexpr std::string_view kTests[] = {"Equal",          "Less", "LessOrEqual", "Greater",
+                                                "GreaterOrEqual", "And",  "Or",          "Xor"};
   const bool test = std::find(std::begin(kTests), std::end(kTests), op) != std::end(kTests);
   return b.op(op, {a, c}, {}, {test ? DType::b1 : x.dtype, dims});
 }

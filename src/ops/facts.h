@@ -23,7 +23,9 @@ struct OperandFacts {
       constants[k] = constant(g, v);
     }
   }
-  InferContext context(const Node& n, std::vector<Sym>& syms, int opset) const { return {n, types, known, syms, opset, constants, {}, {}}; }
+  InferContext context(const Node& n, std::vector<Sym>& syms, int opset) const {
+    return {n, types, known, syms, opset, constants, {}, {}};
+  }
 };
 
 }  // namespace gaf

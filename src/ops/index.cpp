@@ -81,7 +81,8 @@ void eval_gather_elements(EvalContext& c) {
 void infer_gather_nd(InferContext& c) {
   const Type &x = c.arg(0), &index = c.arg(1);
   const int64_t batch = attr_int(c.node, "batch_dims", 0);
-  if (index.dims.empty() || !index.dims.back().is_num()) c.fail("GAF3101", "the last dimension of the indices is not known");
+  if (index.dims.empty() || !index.dims.back().is_num())
+    c.fail("GAF3101", "the last dimension of the indices is not known");
   const auto depth = batch + index.dims.back().num();
   if (batch < 0 || depth > static_cast<int64_t>(x.dims.size()) || batch >= static_cast<int64_t>(index.dims.size()))
     c.fail("GAF3101", fmt::format("indices of length {} into a tensor of rank {}", depth, x.dims.size()));
@@ -96,7 +97,8 @@ void eval_gather_nd(EvalContext& c) {
   const int64_t batches = numel(Ints(index.dims.begin(), index.dims.begin() + batch));
   const Ints strides = strides_of(x.dims), at = elements<int64_t>(index);
   const Ints block_dims(x.dims.begin() + batch + k, x.dims.end());
-  const int64_t block = numel(block_dims) * bytes(x.dtype), rows = k ? index.numel() / k : numel(Ints(index.dims.begin(), index.dims.end() - 1));
+  const int64_t block = numel(block_dims) * bytes(x.dtype),
+                rows = k ? index.numel() / k : numel(Ints(index.dims.begin(), index.dims.end() - 1));
   const int64_t batch_size = numel(Ints(x.dims.begin() + batch, x.dims.end()));
   Ints dims(index.dims.begin(), index.dims.end() - 1);
   dims.insert(dims.end(), block_dims.begin(), block_dims.end());
@@ -221,10 +223,25 @@ void eval_one_hot(EvalContext& c) {
 }
 
 OpRow move(std::string_view name, int args, void (*infer)(InferContext&), void (*eval)(EvalContext&)) {
-  return {.name = name, .friendly = name, .kind = OpKind::move, .min_args = args, .max_args = args, .infer = infer, .eval = eval, .ulp = 0};
+  return {.name = name,
+          .friendly = name,
+          .kind = OpKind::move,
+          .min_args = args,
+          .max_args = args,
+          .infer = infer,
+          .eval = eval,
+          .ulp = 0};
 }
-OpRow make(std::string_view name, int min_args, int max_args, void (*infer)(InferContext&), void (*eval)(EvalContext&)) {
-  return {.name = name, .friendly = name, .kind = OpKind::other, .min_args = min_args, .max_args = max_args, .infer = infer, .eval = eval, .ulp = 0};
+OpRow make(std::string_view name, int min_args, int max_args, void (*infer)(InferContext&),
+           void (*eval)(EvalContext&)) {
+  return {.name = name,
+          .friendly = name,
+          .kind = OpKind::other,
+          .min_args = min_args,
+          .max_args = max_args,
+          .infer = infer,
+          .eval = eval,
+          .ulp = 0};
 }
 
 const OpRow kRows[] = {

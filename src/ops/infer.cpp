@@ -1,5 +1,5 @@
-// Types, shapes and known integer values of a whole graph, in one pass from the inputs on. Declared types of inner values
-// are not trusted. Knows the order of nodes and how known values fold; what an op does is its row's.
+// Types, shapes and known integer values of a whole graph, in one pass from the inputs on. Declared types of inner
+// values are not trusted. Knows the order of nodes and how known values fold; what an op does is its row's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -80,8 +80,8 @@ bool worth_folding(const Type& t) {
   return numel(numbers(t.dims)) <= kMaxKnown;
 }
 
-// Runs the op's own `eval` on small integer operands. Where the op only moves elements, the operand's elements are replaced
-// by numbers that stand for the expressions.
+// Runs the op's own `eval` on small integer operands. Where the op only moves elements, the operand's elements are
+// replaced by numbers that stand for the expressions.
 void fold_by_eval(InferContext& c, const OpRow& r) {
   if (!r.eval || !c.node.regions.empty() || c.args.empty()) return;
   for (const Type& t : c.types)
@@ -146,7 +146,8 @@ void check_types(const InferContext& c) {
     for (const Expr& d : t.dims) {
       if (!d.is_num()) continue;
       if (d.num() < 0) c.fail("GAF3101", fmt::format("the result would have a dimension of {}", d.num()));
-      if (d.num() != 0 && n > kMaxElements / d.num()) c.fail("GAF3106", "the result would have more than 2^47 elements");
+      if (d.num() != 0 && n > kMaxElements / d.num())
+        c.fail("GAF3106", "the result would have more than 2^47 elements");
       n *= std::max<int64_t>(d.num(), 1);
     }
   }
@@ -156,7 +157,9 @@ void check_arity(const Node& n, const OpRow& r) {
   auto count = static_cast<int>(n.args.size());
   if (count < r.min_args || (r.max_args >= 0 && count > r.max_args && n.regions.empty()))
     throw UserError("GAF3101", fmt::format("{} operands given, {} takes {}{}", count, r.name, r.min_args,
-                                           r.max_args < 0 ? " or more" : r.max_args > r.min_args ? fmt::format(" to {}", r.max_args) : ""))
+                                           r.max_args < 0            ? " or more"
+                                           : r.max_args > r.min_args ? fmt::format(" to {}", r.max_args)
+                                                                     : ""))
         .at(n.name, n.op);
 }
 
@@ -188,7 +191,8 @@ void infer_nodes(Graph& g, std::vector<Sym>& syms, std::vector<std::vector<Known
     if (c.results.empty() && foldable(r)) fold_by_eval(c, r);
     const size_t wanted = std::max<size_t>(n.types.size(), 1);
     if (c.types.size() < wanted)
-      throw UserError("GAF3101", fmt::format("{} results are named, {} gives {}", wanted, r.name, c.types.size())).at(n.name, n.op);
+      throw UserError("GAF3101", fmt::format("{} results are named, {} gives {}", wanted, r.name, c.types.size()))
+          .at(n.name, n.op);
     c.types.resize(wanted);
     c.results.resize(wanted);
     n.types = std::move(c.types);
@@ -203,7 +207,8 @@ Inferred infer(Graph g) {
   const Graph original = g;
   infer_nodes(g, syms, out.known);
   const size_t own = original.syms.size();
-  if (!std::equal(original.syms.begin(), original.syms.end(), syms.begin(), syms.begin() + static_cast<ptrdiff_t>(own))) {
+  if (!std::equal(original.syms.begin(), original.syms.end(), syms.begin(),
+                  syms.begin() + static_cast<ptrdiff_t>(own))) {
     g = original;
     out.known.clear();
     syms.resize(own);

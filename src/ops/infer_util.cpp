@@ -139,7 +139,8 @@ void need_same_dtype(const InferContext& c, size_t first) {
     if (!c.has_arg(i)) continue;
     if (!t) t = c.args[i].dtype;
     if (c.args[i].dtype != *t)
-      c.fail("GAF3101", fmt::format("operands have different types, {} and {}", long_name(*t), long_name(c.args[i].dtype)));
+      c.fail("GAF3101",
+             fmt::format("operands have different types, {} and {}", long_name(*t), long_name(c.args[i].dtype)));
   }
 }
 
@@ -175,7 +176,9 @@ DType dtype_attr(const Node& n, const std::string& key, DType fallback) {
   std::optional<DType> t;
   if (const auto* s = std::get_if<std::string>(&it->second)) t = dtype_named(*s);
   if (const auto* i = std::get_if<int64_t>(&it->second)) t = dtype_of_onnx(*i);
-  if (!t) throw UserError("GAF4002", fmt::format("attribute '{}' names an element type that is not supported", key)).at(n.name, n.op);
+  if (!t)
+    throw UserError("GAF4002", fmt::format("attribute '{}' names an element type that is not supported", key))
+        .at(n.name, n.op);
   return *t;
 }
 

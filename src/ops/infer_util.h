@@ -9,8 +9,8 @@
 namespace gaf {
 
 // numpy broadcasting. Two different dims that are both unknown, or one of them, are taken to be equal at run time; two
-// different numbers, neither 1, are an error. min(n, s) meeting s says that s is at most n: the symbol's range narrows, which
-// is checked when sizes are bound.
+// different numbers, neither 1, are an error. min(n, s) meeting s says that s is at most n: the symbol's range narrows,
+// which is checked when sizes are bound.
 Dims broadcast_dims(const InferContext& c, std::span<const Dims> all);
 std::optional<Dim> broadcast_dim(const Dim& a, const Dim& b);  // nothing: they cannot be broadcast
 std::vector<Range> ranges_of(std::span<const Sym> syms);
@@ -24,7 +24,7 @@ std::optional<Dims> list_of(const InferContext& c, const std::string& attr, size
 std::optional<std::vector<int64_t>> ints_of(const InferContext& c, const std::string& attr, size_t i);
 bool given(const InferContext& c, const std::string& attr, size_t i);
 
-Dim fresh_dim(InferContext& c, int64_t lo = 0);             // a size only known at run time
+Dim fresh_dim(InferContext& c, int64_t lo = 0);  // a size only known at run time
 Dims fresh_dims(InferContext& c, size_t rank);
 std::optional<int64_t> known_rank(const InferContext& c, size_t i);  // number of elements of a 1-D operand, if known
 void need_rank(const InferContext& c, size_t i, size_t rank);
@@ -36,12 +36,13 @@ int64_t onnx_of_dtype(DType t);
 DType dtype_attr(const Node& n, const std::string& key, DType fallback);
 
 // Ready-made `infer` functions.
-void infer_same(InferContext& c);        // type of operand 0
-void infer_broadcast(InferContext& c);   // broadcast of all operands, which have one dtype
-void infer_first(InferContext& c);       // broadcast of all operands, dtype of operand 0
-void infer_test(InferContext& c);        // the same, result b1
+void infer_same(InferContext& c);       // type of operand 0
+void infer_broadcast(InferContext& c);  // broadcast of all operands, which have one dtype
+void infer_first(InferContext& c);      // broadcast of all operands, dtype of operand 0
+void infer_test(InferContext& c);       // the same, result b1
 
-// Sets the known values of result 0 from those of operands 0 and 1, element by element with broadcasting, where f answers.
+// Sets the known values of result 0 from those of operands 0 and 1, element by element with broadcasting, where f
+// answers.
 void known_binary(InferContext& c, std::optional<Expr> (*f)(const Expr& a, const Expr& b));
 // 1 or 0 where the answer of a comparison holds for every size the symbols can have.
 enum class Compare : uint8_t { equal, less, less_equal };

@@ -1,11 +1,12 @@
-// The reference run of a graph: node by node through `eval`. Binds symbolic dims from the tensors it sees and puts numbers in
-// place of expressions in attributes. Regions and kernel functions run through the same code.
+// The reference run of a graph: node by node through `eval`. Binds symbolic dims from the tensors it sees and puts
+// numbers in place of expressions in attributes. Regions and kernel functions run through the same code.
+#include "ops/interpret.h"
+
 #include <fmt/format.h>
 
 #include <limits>
 
 #include "ops/eval_util.h"
-#include "ops/interpret.h"
 
 namespace gaf {
 
@@ -13,7 +14,8 @@ namespace {
 
 constexpr int64_t kUnbound = std::numeric_limits<int64_t>::min();
 
-// Learns a symbol from `dim` having the value v, where exactly one symbol of it is not yet known and it is linear in it.
+// Learns a symbol from `dim` having the value v, where exactly one symbol of it is not yet known and it is linear in
+// it.
 void bind_dim(const Expr& dim, int64_t v, Ints& syms) {
   const Linear l = linear(dim);
   if (!l.rest.empty()) return;
@@ -62,7 +64,8 @@ Node with_numbers(const Node& n, const Ints& syms) {
 
 }  // namespace
 
-std::vector<Tensor> interpret_region(const Graph& g, std::span<const Tensor> inputs, Ints syms, const std::vector<Graph>* kernels) {
+std::vector<Tensor> interpret_region(const Graph& g, std::span<const Tensor> inputs, Ints syms,
+                                     const std::vector<Graph>* kernels) {
   if (syms.size() < g.syms.size()) syms.resize(g.syms.size(), kUnbound);
   const auto& functions = kernels ? *kernels : g.kernels;
   std::vector<std::vector<Tensor>> values(g.nodes.size());

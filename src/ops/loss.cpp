@@ -61,10 +61,23 @@ void eval_cross_entropy(EvalContext& c) {
 }
 
 const OpRow kRows[] = {
-    {.name = "NegativeLogLikelihoodLoss", .friendly = "NLLLoss", .kind = OpKind::other, .min_args = 2, .max_args = 3,
-     .infer = infer_loss, .eval = eval_nll, .ulp = 32},
-    {.name = "SoftmaxCrossEntropyLoss", .friendly = "CrossEntropy", .kind = OpKind::other, .min_args = 2, .max_args = 3, .results = -1,
-     .infer = infer_loss, .eval = eval_cross_entropy, .ulp = 32},
+    {.name = "NegativeLogLikelihoodLoss",
+     .friendly = "NLLLoss",
+     .kind = OpKind::other,
+     .min_args = 2,
+     .max_args = 3,
+     .infer = infer_loss,
+     .eval = eval_nll,
+     .ulp = 32},
+    {.name = "SoftmaxCrossEntropyLoss",
+     .friendly = "CrossEntropy",
+     .kind = OpKind::other,
+     .min_args = 2,
+     .max_args = 3,
+     .results = -1,
+     .infer = infer_loss,
+     .eval = eval_cross_entropy,
+     .ulp = 32},
 };
 
 }  // namespace

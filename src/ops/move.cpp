@@ -20,12 +20,16 @@ void infer_concat(InferContext& c) {
   const auto axis = static_cast<size_t>(normal_axis(c, attr_int(c.node, "axis", 1), out.dims.size()));
   for (size_t i = 1; i < c.args.size(); i++) {
     const Dims& d = c.arg(i).dims;
-    if (d.size() != out.dims.size()) c.fail("GAF3101", fmt::format("operands of rank {} and {} are joined", out.dims.size(), d.size()));
+    if (d.size() != out.dims.size())
+      c.fail("GAF3101", fmt::format("operands of rank {} and {} are joined", out.dims.size(), d.size()));
     for (size_t k = 0; k < d.size(); k++) {
-      if (k == axis) out.dims[k] += d[k];
+      if (k == axis)
+        out.dims[k] += d[k];
       else if (d[k].is_num() && out.dims[k].is_num() && d[k] != out.dims[k])
-        c.fail("GAF3101", fmt::format("dimension {} is {} in one operand and {} in another", k, out.dims[k].num(), d[k].num()));
-      else if (d[k].is_num()) out.dims[k] = d[k];
+        c.fail("GAF3101",
+               fmt::format("dimension {} is {} in one operand and {} in another", k, out.dims[k].num(), d[k].num()));
+      else if (d[k].is_num())
+        out.dims[k] = d[k];
     }
   }
   c.types = {out};
@@ -52,7 +56,8 @@ void infer_split(InferContext& c) {
   const size_t parts = std::max<size_t>(c.node.types.size(), 1);
   if (given(c, "split", 1)) {
     auto sizes = list_of(c, "split", 1);
-    if (sizes && sizes->size() != parts) c.fail("GAF3101", fmt::format("{} sizes for {} results", sizes->size(), parts));
+    if (sizes && sizes->size() != parts)
+      c.fail("GAF3101", fmt::format("{} sizes for {} results", sizes->size(), parts));
     Expr total(0);
     for (size_t i = 0; i < parts; i++) {
       c.types.push_back(x);
@@ -116,7 +121,8 @@ void infer_pad(InferContext& c) {
   }
   if (axes->empty()) axes = axes_from(0, rank);
   for (int64_t& a : *axes) a = normal_axis(c, a, rank);
-  if (pads->size() != 2 * axes->size()) c.fail("GAF3101", fmt::format("{} pads for {} dimensions", pads->size(), axes->size()));
+  if (pads->size() != 2 * axes->size())
+    c.fail("GAF3101", fmt::format("{} pads for {} dimensions", pads->size(), axes->size()));
   const auto full = all_pads(*pads, *axes, rank);
   for (size_t i = 0; i < rank; i++) out.dims[i] = out.dims[i] + full[i] + full[rank + i];
   c.types = {out};
@@ -134,8 +140,10 @@ void eval_pad(EvalContext& c) {
   Ints dims = x.dims;
   for (size_t i = 0; i < rank; i++) dims[i] += pads[i].num() + pads[rank + i].num();
   Tensor fill = Tensor::make(x.dtype, {});
-  if (has(c, 2) && arg(c, 2).numel()) fill = reshaped(arg(c, 2), {});
-  else if (c.node.attrs.contains("value")) fill.set(0, attr_float(c.node, "value", 0));
+  if (has(c, 2) && arg(c, 2).numel())
+    fill = reshaped(arg(c, 2), {});
+  else if (c.node.attrs.contains("value"))
+    fill.set(0, attr_float(c.node, "value", 0));
   Tensor out = Tensor::make(x.dtype, dims);
   const int size = bytes(x.dtype);
   const Ints in_strides = strides_of(x.dims), out_strides = strides_of(dims);
@@ -156,7 +164,8 @@ void eval_pad(EvalContext& c) {
       inside = inside && p >= 0 && p < n;
       at += p * in_strides[d];
     }
-    std::memcpy(out.mut<char>() + o * size, inside ? x.as<char>() + at * size : fill.as<char>(), static_cast<size_t>(size));
+    std::memcpy(out.mut<char>() + o * size, inside ? x.as<char>() + at * size : fill.as<char>(),
+                static_cast<size_t>(size));
   }
   c.results = {out};
 }
@@ -169,7 +178,8 @@ void infer_tile(InferContext& c) {
   if (!repeats) {
     out.dims = fresh_dims(c, out.dims.size());
   } else {
-    if (repeats->size() != out.dims.size()) c.fail("GAF3101", fmt::format("{} repeats for rank {}", repeats->size(), out.dims.size()));
+    if (repeats->size() != out.dims.size())
+      c.fail("GAF3101", fmt::format("{} repeats for rank {}", repeats->size(), out.dims.size()));
     for (size_t i = 0; i < out.dims.size(); i++) out.dims[i] *= (*repeats)[i];
   }
   c.types = {out};
@@ -178,7 +188,8 @@ void infer_tile(InferContext& c) {
 void eval_tile(EvalContext& c) {
   const Tensor& x = arg(c, 0);
   const Ints repeats = list_of(c, "repeats", 1);
-  if (repeats.size() != x.dims.size()) fail(c, "GAF3101", fmt::format("{} repeats for rank {}", repeats.size(), x.dims.size()));
+  if (repeats.size() != x.dims.size())
+    fail(c, "GAF3101", fmt::format("{} repeats for rank {}", repeats.size(), x.dims.size()));
   // each dim as [repeats, size], the first with stride 0
   Ints dims = x.dims, split, strides, own = strides_of(x.dims);
   for (size_t i = 0; i < dims.size(); i++) {
@@ -201,10 +212,12 @@ Blocks blocks_of(const Node& n, const Dims& d) {
   const Expr b(attr_int(n, "blocksize", 1));
   if (n.op == "SpaceToDepth" && attr_str(n, "mode", "DCR") == "CRD")
     return {{d[0], d[1], floordiv(d[2], b), b, floordiv(d[3], b), b},
-            {d[0], d[1] * b * b, floordiv(d[2], b), floordiv(d[3], b)}, {0, 1, 3, 5, 2, 4}};
+            {d[0], d[1] * b * b, floordiv(d[2], b), floordiv(d[3], b)},
+            {0, 1, 3, 5, 2, 4}};
   if (n.op == "SpaceToDepth")
     return {{d[0], d[1], floordiv(d[2], b), b, floordiv(d[3], b), b},
-            {d[0], d[1] * b * b, floordiv(d[2], b), floordiv(d[3], b)}, {0, 3, 5, 1, 2, 4}};
+            {d[0], d[1] * b * b, floordiv(d[2], b), floordiv(d[3], b)},
+            {0, 3, 5, 1, 2, 4}};
   const Expr rest = floordiv(d[1], b * b);
   const Dims out{d[0], rest, d[2] * b, d[3] * b};
   if (attr_str(n, "mode", "DCR") == "DCR") return {{d[0], b, b, rest, d[2], d[3]}, out, {0, 3, 4, 1, 5, 2}};
@@ -239,9 +252,17 @@ void eval_dropout(EvalContext& c) {
   if (c.types.size() > 1) c.results.push_back(tensor_of(DType::b1, x.dims, Ints(static_cast<size_t>(x.numel()), 1)));
 }
 
-OpRow move(std::string_view name, int min_args, int max_args, void (*infer)(InferContext&), void (*eval)(EvalContext&), int results = 1) {
-  return {.name = name, .friendly = name, .kind = OpKind::move, .min_args = min_args, .max_args = max_args, .results = results,
-          .infer = infer, .eval = eval, .ulp = 0};
+OpRow move(std::string_view name, int min_args, int max_args, void (*infer)(InferContext&), void (*eval)(EvalContext&),
+           int results = 1) {
+  return {.name = name,
+          .friendly = name,
+          .kind = OpKind::move,
+          .min_args = min_args,
+          .max_args = max_args,
+          .results = results,
+          .infer = infer,
+          .eval = eval,
+          .ulp = 0};
 }
 
 const OpRow kRows[] = {
@@ -249,12 +270,32 @@ const OpRow kRows[] = {
     move("Split", 1, 2, infer_split, eval_split, -1),
     move("Pad", 1, 4, infer_pad, eval_pad),
     move("Tile", 1, 2, infer_tile, eval_tile),
-    {.name = "DepthToSpace", .friendly = "DepthToSpace", .kind = OpKind::composite, .min_args = 1, .max_args = 1, .infer = infer_blocks,
-     .eval = eval_blocks, .expand = expand_blocks, .ulp = 0},
-    {.name = "SpaceToDepth", .friendly = "SpaceToDepth", .kind = OpKind::composite, .min_args = 1, .max_args = 1, .infer = infer_blocks,
-     .eval = eval_blocks, .expand = expand_blocks, .ulp = 0},
-    {.name = "Dropout", .friendly = "Dropout", .kind = OpKind::other, .min_args = 1, .max_args = 3, .results = -1,
-     .infer = infer_dropout, .eval = eval_dropout},
+    {.name = "DepthToSpace",
+     .friendly = "DepthToSpace",
+     .kind = OpKind::composite,
+     .min_args = 1,
+     .max_args = 1,
+     .infer = infer_blocks,
+     .eval = eval_blocks,
+     .expand = expand_blocks,
+     .ulp = 0},
+    {.name = "SpaceToDepth",
+     .friendly = "SpaceToDepth",
+     .kind = OpKind::composite,
+     .min_args = 1,
+     .max_args = 1,
+     .infer = infer_blocks,
+     .eval = eval_blocks,
+     .expand = expand_blocks,
+     .ulp = 0},
+    {.name = "Dropout",
+     .friendly = "Dropout",
+     .kind = OpKind::other,
+     .min_args = 1,
+     .max_args = 3,
+     .results = -1,
+     .infer = infer_dropout,
+     .eval = eval_dropout},
 };
 
 }  // namespace

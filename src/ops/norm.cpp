@@ -1,5 +1,5 @@
-// Normalisations: composites. Means are taken first and squares of what is centred (two passes), in f32 for halves. Channel
-// ops honour layout="NHWC" (channel last).
+// Normalisations: composites. Means are taken first and squares of what is centred (two passes), in f32 for halves.
+// Channel ops honour layout="NHWC" (channel last).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -87,7 +87,8 @@ void infer_channel_norm(InferContext& c) {
   if (x.dims.empty()) c.fail("GAF3101", "the input has no channel dimension");
   c.types = {x};
   if (c.node.op == "BatchNormalization")
-    for (size_t i = 1; i < std::max<size_t>(c.node.types.size(), 1); i++) c.types.push_back(c.arg(i < 3 ? i + 2 : 3));  // running mean, variance
+    for (size_t i = 1; i < std::max<size_t>(c.node.types.size(), 1); i++)
+      c.types.push_back(c.arg(i < 3 ? i + 2 : 3));  // running mean, variance
 }
 
 size_t channel_axis(const Node& n, size_t rank) { return channels_last(n) ? rank - 1 : std::min<size_t>(1, rank - 1); }
@@ -228,7 +229,8 @@ void eval_lp_norm(EvalContext& c) {
   const Ints axes{normal_axis(c, attr_int(c.node, "axis", -1), x.dims.size())};
   const bool one = attr_int(c.node, "p", 2) == 1;
   std::vector<double> v = elements<double>(x);
-  std::vector<double> sum = reduce<double>(v, x.dims, axes, 0.0, [&](double acc, double e) { return acc + (one ? std::fabs(e) : e * e); });
+  std::vector<double> sum =
+      reduce<double>(v, x.dims, axes, 0.0, [&](double acc, double e) { return acc + (one ? std::fabs(e) : e * e); });
   size_t i = 0;
   walk<1>(x.dims, {broadcast_strides(reduced_dims(x.dims, axes, true), x.dims)}, [&](auto& at) {
     const double s = sum[static_cast<size_t>(at[0])], norm = one ? s : std::sqrt(s);
@@ -252,7 +254,9 @@ void eval_mvn(EvalContext& c) {
   std::vector<double> sum = reduce<double>(v, x.dims, axes, 0.0, [](double acc, double e) { return acc + e; });
   each([&](double& e, size_t k) { e -= sum[k] / n; });
   std::vector<double> var = reduce<double>(v, x.dims, axes, 0.0, [](double acc, double e) { return acc + e * e; });
-  each([&](double& e, size_t k) { e /= std::sqrt(var[k] / n) + 1e-9; });  // the standard's function body has this constant
+  each([&](double& e, size_t k) {
+    e /= std::sqrt(var[k] / n) + 1e-9;
+  });  // the standard's function body has this constant
   c.results = {tensor_of(x.dtype, x.dims, v)};
 }
 
@@ -266,8 +270,16 @@ Value expand_mvn(GraphBuilder& b, const Node& n, std::span<const Value> a) {
 
 OpRow norm(std::string_view name, std::string_view friendly, int min_args, int max_args, void (*infer)(InferContext&),
            void (*eval)(EvalContext&), Value (*expand)(GraphBuilder&, const Node&, std::span<const Value>)) {
-  return {.name = name, .friendly = friendly, .kind = expand ? OpKind::composite : OpKind::other, .min_args = min_args,
-          .max_args = max_args, .infer = infer, .eval = eval, .expand = expand, .ulp = 32, .cheap = false};
+  return {.name = name,
+          .friendly = friendly,
+          .kind = expand ? OpKind::composite : OpKind::other,
+          .min_args = min_args,
+          .max_args = max_args,
+          .infer = infer,
+          .eval = eval,
+          .expand = expand,
+          .ulp = 32,
+          .cheap = false};
 }
 
 const OpRow kRows[] = {

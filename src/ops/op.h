@@ -1,5 +1,6 @@
 // The op table: one row per graph op, everything the compiler knows of it. Rows live in ops/<family>.cpp, one file per
-// family; `all_ops()` joins them. Adding an op: one row (and one function where the op is not elementwise). docs/adding.md.
+// family; `all_ops()` joins them. Adding an op: one row (and one function where the op is not elementwise).
+// docs/adding.md.
 #pragma once
 #include <functional>
 #include <optional>
@@ -33,15 +34,16 @@ struct InferContext {
   std::span<const std::optional<std::vector<Expr>>> known;  // per operand
   std::vector<Sym>& syms;                                   // an op may add a symbol for a size only known at run time
   int opset;
-  std::span<const Tensor* const> constants;                 // per operand: its value where it is a constant, else null
-  std::vector<Type> types;                                  // out: one per result; `node.types` tells how many are wanted
-  std::vector<std::optional<std::vector<Expr>>> results;    // out: known values of results, where they are known
+  std::span<const Tensor* const> constants;               // per operand: its value where it is a constant, else null
+  std::vector<Type> types;                                // out: one per result; `node.types` tells how many are wanted
+  std::vector<std::optional<std::vector<Expr>>> results;  // out: known values of results, where they are known
 
   bool has_arg(size_t i) const { return i < node.args.size() && node.args[i] != kNoValue; }
-  const Type& arg(size_t i) const;                          // UserError if absent
+  const Type& arg(size_t i) const;  // UserError if absent
   // elements of operand i as integers; nullopt if not known
   const std::optional<std::vector<Expr>>& value(size_t i) const;
-  [[noreturn]] void fail(std::string code, std::string message, std::string remedy = "") const;  // UserError naming the node
+  [[noreturn]] void fail(std::string code, std::string message,
+                         std::string remedy = "") const;  // UserError naming the node
 };
 
 struct EvalContext {
@@ -50,35 +52,37 @@ struct EvalContext {
   std::span<const Type> types;          // result types as inferred; dims may be symbolic
   std::vector<Tensor> results;          // out
   int opset = 17;
-  std::vector<int64_t> syms = {};       // values of the graph's symbols, INT64_MIN where not known; for regions
+  std::vector<int64_t> syms = {};  // values of the graph's symbols, INT64_MIN where not known; for regions
 };
 
 struct OpRow {
-  std::string_view name;                // ONNX type; also the spelling in graph text
-  std::string_view friendly;            // what users read ("ReLU", "LayerNorm"); its lower-case form labels kernels
+  std::string_view name;      // ONNX type; also the spelling in graph text
+  std::string_view friendly;  // what users read ("ReLU", "LayerNorm"); its lower-case form labels kernels
   OpKind kind;
-  int min_args, max_args;               // max < 0: variadic
-  int results = 1;                      // -1: as many as the node has
+  int min_args, max_args;  // max < 0: variadic
+  int results = 1;         // -1: as many as the node has
   void (*infer)(InferContext&) = nullptr;
-  void (*eval)(EvalContext&) = nullptr;              // by the op's definition; sums in double; the oracle
-  std::string_view scalar;                           // pointwise: text of ir/scalar.h, attributes as $name with defaults below
-  kir::ScalarProgram (*program)(const Node&, std::span<const DType> args, DType result) = nullptr;  // pointwise, where text is not enough
-  Value (*expand)(GraphBuilder&, const Node&, std::span<const Value> args) = nullptr;  // composite: writes primitive nodes, with types; first result
+  void (*eval)(EvalContext&) = nullptr;  // by the op's definition; sums in double; the oracle
+  std::string_view scalar;               // pointwise: text of ir/scalar.h, attributes as $name with defaults below
+  kir::ScalarProgram (*program)(const Node&, std::span<const DType> args,
+                                DType result) = nullptr;  // pointwise, where text is not enough
+  Value (*expand)(GraphBuilder&, const Node&, std::span<const Value> args) =
+      nullptr;  // composite: writes primitive nodes, with types; first result
   std::vector<std::pair<std::string_view, double>> defaults;  // attributes of `scalar`
-  int ulp = 4;                                       // tolerance of a generated kernel, in units of the result's dtype
-  bool cheap = true;                                 // worth recomputing instead of storing (no transcendental)
+  int ulp = 4;        // tolerance of a generated kernel, in units of the result's dtype
+  bool cheap = true;  // worth recomputing instead of storing (no transcendental)
 };
 
 std::span<const OpRow> all_ops();
-const OpRow* find_op(std::string_view name);         // null if unknown; `domain.Type` and com.microsoft spellings resolve too
-const OpRow& op_row(const Node& n);                  // UserError GAF4001 if unknown
-bool is_kind(const Node& n, OpKind k);               // false for input, constant, call
+const OpRow* find_op(std::string_view name);  // null if unknown; `domain.Type` and com.microsoft spellings resolve too
+const OpRow& op_row(const Node& n);           // UserError GAF4001 if unknown
+bool is_kind(const Node& n, OpKind k);        // false for input, constant, call
 
 // The scalar program of a pointwise node, parameters filled in.
 kir::ScalarProgram scalar_program(const Graph& g, const Node& n);
 
-// Types, shapes and known values of a whole graph, from its inputs on (declared shapes are not trusted). Returns the graph
-// with every node typed; nodes whose integer results are fully known stay, `known` tells their values.
+// Types, shapes and known values of a whole graph, from its inputs on (declared shapes are not trusted). Returns the
+// graph with every node typed; nodes whose integer results are fully known stay, `known` tells their values.
 struct Inferred {
   Graph graph;
   std::vector<std::vector<std::optional<std::vector<Expr>>>> known;  // [node][result]
@@ -87,6 +91,6 @@ Inferred infer(Graph g);
 
 // The reference: runs a graph op by op through `eval`. Inputs in the graph's order.
 std::vector<Tensor> interpret_graph(const Graph& g, std::span<const Tensor> inputs);
-Tensor eval_node_single(const Node& n, std::span<const Tensor> args);   // one-result convenience for folding
+Tensor eval_node_single(const Node& n, std::span<const Tensor> args);  // one-result convenience for folding
 
 }  // namespace gaf

@@ -1,5 +1,5 @@
-// Ops along an axis that look at order or position: ArgMax, TopK, CumSum, Trilu, ReverseSequence; and those whose result size
-// depends on the data: NonZero, Compress, Unique.
+// Ops along an axis that look at order or position: ArgMax, TopK, CumSum, Trilu, ReverseSequence; and those whose
+// result size depends on the data: NonZero, Compress, Unique.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,8 +34,10 @@ bool less(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
 void infer_arg(InferContext& c) {
   Type out{DType::i64, c.arg(0).dims};
   const auto axis = normal_axis(c, attr_int(c.node, "axis", 0), out.dims.size());
-  if (attr_int(c.node, "keepdims", 1)) out.dims[static_cast<size_t>(axis)] = 1;
-  else out.dims.erase(out.dims.begin() + axis);
+  if (attr_int(c.node, "keepdims", 1))
+    out.dims[static_cast<size_t>(axis)] = 1;
+  else
+    out.dims.erase(out.dims.begin() + axis);
   c.types = {out};
 }
 
@@ -52,14 +54,18 @@ void eval_arg(EvalContext& c) {
     int64_t best = 0;
     for (int64_t k = 1; k < l.n; k++) {
       const double a = p[k * l.inner], b = p[best * l.inner];
-      if (Max ? less(b, a) : less(a, b)) best = k;
-      else if (last && a == b) best = k;
+      if (Max ? less(b, a) : less(a, b))
+        best = k;
+      else if (last && a == b)
+        best = k;
     }
     out.push_back(best);
   }
   Ints dims = x.dims;
-  if (attr_int(c.node, "keepdims", 1)) dims[axis] = 1;
-  else dims.erase(dims.begin() + static_cast<ptrdiff_t>(axis));
+  if (attr_int(c.node, "keepdims", 1))
+    dims[axis] = 1;
+  else
+    dims.erase(dims.begin() + static_cast<ptrdiff_t>(axis));
   c.results = {tensor_of(DType::i64, dims, out)};
 }
 
@@ -140,12 +146,14 @@ void eval_trilu(EvalContext& c) {
 
 void eval_reverse_sequence(EvalContext& c) {
   const Tensor& x = arg(c, 0);
-  const auto batch = static_cast<size_t>(attr_int(c.node, "batch_axis", 1)), time = static_cast<size_t>(attr_int(c.node, "time_axis", 0));
+  const auto batch = static_cast<size_t>(attr_int(c.node, "batch_axis", 1)),
+             time = static_cast<size_t>(attr_int(c.node, "time_axis", 0));
   const Ints lengths = elements<int64_t>(arg(c, 1)), strides = strides_of(x.dims);
   Tensor out = Tensor::make(x.dtype, x.dims);
   const auto size = static_cast<size_t>(bytes(x.dtype));
   for (int64_t i = 0; i < x.numel(); i++) {
-    const int64_t b = i / strides[batch] % x.dims[batch], t = i / strides[time] % x.dims[time], n = lengths[static_cast<size_t>(b)];
+    const int64_t b = i / strides[batch] % x.dims[batch], t = i / strides[time] % x.dims[time],
+                  n = lengths[static_cast<size_t>(b)];
     const int64_t from = t < n ? i + (n - 1 - 2 * t) * strides[time] : i;
     std::memcpy(out.mut<char>() + static_cast<size_t>(i) * size, x.as<char>() + static_cast<size_t>(from) * size, size);
   }
@@ -154,7 +162,9 @@ void eval_reverse_sequence(EvalContext& c) {
 
 // ---- results whose size depends on the data ----
 
-void infer_non_zero(InferContext& c) { c.types = {{DType::i64, {Expr(static_cast<int64_t>(c.arg(0).dims.size())), fresh_dim(c)}}}; }
+void infer_non_zero(InferContext& c) {
+  c.types = {{DType::i64, {Expr(static_cast<int64_t>(c.arg(0).dims.size())), fresh_dim(c)}}};
+}
 void eval_non_zero(EvalContext& c) {
   const Tensor& x = arg(c, 0);
   const std::vector<double> v = elements<double>(x);
@@ -170,8 +180,10 @@ void eval_non_zero(EvalContext& c) {
 
 void infer_compress(InferContext& c) {
   Type out = c.arg(0);
-  if (!c.node.attrs.contains("axis")) out.dims = {fresh_dim(c)};
-  else out.dims[static_cast<size_t>(normal_axis(c, attr_int(c.node, "axis", 0), out.dims.size()))] = fresh_dim(c);
+  if (!c.node.attrs.contains("axis"))
+    out.dims = {fresh_dim(c)};
+  else
+    out.dims[static_cast<size_t>(normal_axis(c, attr_int(c.node, "axis", 0), out.dims.size()))] = fresh_dim(c);
   c.types = {out};
 }
 void eval_compress(EvalContext& c) {
@@ -188,17 +200,21 @@ void eval_compress(EvalContext& c) {
   one[axis] = 1;
   const Ints out_strides = strides_of(dims);
   for (size_t i = 0; i < kept.size(); i++)
-    strided_store(out, strided_copy(x, one, strides, kept[i] * strides[axis]), out_strides, static_cast<int64_t>(i) * out_strides[axis]);
+    strided_store(out, strided_copy(x, one, strides, kept[i] * strides[axis]), out_strides,
+                  static_cast<int64_t>(i) * out_strides[axis]);
   c.results = {out};
 }
 
 void infer_unique(InferContext& c) {
   const Dim n = fresh_dim(c);
   Type y = c.arg(0);
-  if (!c.node.attrs.contains("axis")) y.dims = {n};
-  else y.dims[static_cast<size_t>(normal_axis(c, attr_int(c.node, "axis", 0), y.dims.size()))] = n;
-  const Dim all = c.node.attrs.contains("axis") ? c.arg(0).dims[static_cast<size_t>(normal_axis(c, attr_int(c.node, "axis", 0), y.dims.size()))]
-                                                : product(c.arg(0).dims);
+  if (!c.node.attrs.contains("axis"))
+    y.dims = {n};
+  else
+    y.dims[static_cast<size_t>(normal_axis(c, attr_int(c.node, "axis", 0), y.dims.size()))] = n;
+  const Dim all = c.node.attrs.contains("axis")
+                      ? c.arg(0).dims[static_cast<size_t>(normal_axis(c, attr_int(c.node, "axis", 0), y.dims.size()))]
+                      : product(c.arg(0).dims);
   c.types = {y, {DType::i64, {n}}, {DType::i64, {all}}, {DType::i64, {n}}};
 }
 void eval_unique(EvalContext& c) {
@@ -216,24 +232,35 @@ void eval_unique(EvalContext& c) {
   }
   std::vector<Ints> order;
   for (auto& [key, at] : groups) order.push_back(at);
-  if (attr_int(c.node, "sorted", 1) == 0) std::sort(order.begin(), order.end(), [](const Ints& a, const Ints& b) { return a[0] < b[0]; });
+  if (attr_int(c.node, "sorted", 1) == 0)
+    std::sort(order.begin(), order.end(), [](const Ints& a, const Ints& b) { return a[0] < b[0]; });
   Ints dims = x.dims, first, counts, inverse(slices.size());
   dims[axis] = static_cast<int64_t>(order.size());
   Tensor out = Tensor::make(x.dtype, dims);
   const Ints out_strides = strides_of(dims);
   for (size_t k = 0; k < order.size(); k++) {
-    strided_store(out, slices[static_cast<size_t>(order[k][0])], out_strides, static_cast<int64_t>(k) * out_strides[axis]);
+    strided_store(out, slices[static_cast<size_t>(order[k][0])], out_strides,
+                  static_cast<int64_t>(k) * out_strides[axis]);
     first.push_back(order[k][0]);
     counts.push_back(static_cast<int64_t>(order[k].size()));
     for (int64_t i : order[k]) inverse[static_cast<size_t>(i)] = static_cast<int64_t>(k);
   }
   const Ints n{static_cast<int64_t>(order.size())};
-  c.results = {out, tensor_of(DType::i64, n, first), tensor_of(DType::i64, {static_cast<int64_t>(inverse.size())}, inverse), tensor_of(DType::i64, n, counts)};
+  c.results = {out, tensor_of(DType::i64, n, first),
+               tensor_of(DType::i64, {static_cast<int64_t>(inverse.size())}, inverse),
+               tensor_of(DType::i64, n, counts)};
 }
 
-OpRow other(std::string_view name, int min_args, int max_args, void (*infer)(InferContext&), void (*eval)(EvalContext&), int results = 1) {
-  return {.name = name, .friendly = name, .kind = OpKind::other, .min_args = min_args, .max_args = max_args, .results = results,
-          .infer = infer, .eval = eval};
+OpRow other(std::string_view name, int min_args, int max_args, void (*infer)(InferContext&), void (*eval)(EvalContext&),
+            int results = 1) {
+  return {.name = name,
+          .friendly = name,
+          .kind = OpKind::other,
+          .min_args = min_args,
+          .max_args = max_args,
+          .results = results,
+          .infer = infer,
+          .eval = eval};
 }
 
 const OpRow kRows[] = {

@@ -18,13 +18,16 @@ namespace {
 
 void eval_lrn(EvalContext& c) {
   const Tensor& x = arg(c, 0);
-  const int64_t size = attr_int(c.node, "size", 1), channels = x.dims[1], inner = numel(Ints(x.dims.begin() + 2, x.dims.end()));
-  const double alpha = attr_float(c.node, "alpha", 1e-4), beta = attr_float(c.node, "beta", 0.75), bias = attr_float(c.node, "bias", 1);
+  const int64_t size = attr_int(c.node, "size", 1), channels = x.dims[1],
+                inner = numel(Ints(x.dims.begin() + 2, x.dims.end()));
+  const double alpha = attr_float(c.node, "alpha", 1e-4), beta = attr_float(c.node, "beta", 0.75),
+               bias = attr_float(c.node, "bias", 1);
   const std::vector<double> v = elements<double>(x);
   std::vector<double> out(v.size());
   for (size_t i = 0; i < v.size(); i++) {
     const auto at = static_cast<int64_t>(i);
-    const int64_t ch = at / inner % channels, lo = std::max<int64_t>(0, ch - (size - 1) / 2), hi = std::min(channels - 1, ch + size / 2);
+    const int64_t ch = at / inner % channels, lo = std::max<int64_t>(0, ch - (size - 1) / 2),
+                  hi = std::min(channels - 1, ch + size / 2);
     double sum = 0;
     for (int64_t k = lo; k <= hi; k++) sum += std::pow(v[static_cast<size_t>(at + (k - ch) * inner)], 2);
     out[i] = v[i] / std::pow(bias + alpha / static_cast<double>(size) * sum, beta);
@@ -58,7 +61,8 @@ void eval_max_unpool(EvalContext& c) {
   std::vector<double> out(static_cast<size_t>(numel(dims)), 0.0);
   const Ints from = strides_of(natural), to = strides_of(dims);
   for (size_t i = 0; i < v.size(); i++) {
-    if (at[i] < 0 || at[i] >= numel(natural)) fail(c, "GAF6001", fmt::format("index {} out of range [0,{})", at[i], numel(natural)));
+    if (at[i] < 0 || at[i] >= numel(natural))
+      fail(c, "GAF6001", fmt::format("index {} out of range [0,{})", at[i], numel(natural)));
     int64_t offset = 0;
     for (size_t d = 0; d < dims.size(); d++) offset += at[i] / from[d] % natural[d] * to[d];
     out[static_cast<size_t>(offset)] = v[i];
@@ -92,7 +96,8 @@ void eval_col2im(EvalContext& c) {
       int64_t at = 0;
       bool hit = true;
       for (size_t d = 0; d < image.size(); d++) {
-        const int64_t pos = p / out_strides[d] % w.out[d] * w.strides[d] - w.begin[d] + k / block_strides[d] % block[d] * w.dilations[d];
+        const int64_t pos = p / out_strides[d] % w.out[d] * w.strides[d] - w.begin[d] +
+                            k / block_strides[d] % block[d] * w.dilations[d];
         hit = hit && pos >= 0 && pos < image[d];
         at += pos * image_strides[d];
       }
@@ -111,7 +116,8 @@ void infer_centre(InferContext& c) {
   const auto& shape = c.value(1);
   const Ints axes = attr_ints(c.node, "axes", axes_from(0, out.dims.size()));
   for (size_t i = 0; i < axes.size(); i++)
-    out.dims[static_cast<size_t>(normal_axis(c, axes[i], out.dims.size()))] = shape && i < shape->size() ? (*shape)[i] : fresh_dim(c);
+    out.dims[static_cast<size_t>(normal_axis(c, axes[i], out.dims.size()))] =
+        shape && i < shape->size() ? (*shape)[i] : fresh_dim(c);
   c.types = {out};
 }
 void eval_centre(EvalContext& c) {
@@ -150,15 +156,18 @@ double bilinear_or_zero(const double* plane, int64_t h, int64_t w, double y, dou
     for (int64_t dx = 0; dx < 2; dx++) {
       const int64_t i = y0 + dy, j = x0 + dx;
       if (i < 0 || i >= h || j < 0 || j >= w) continue;
-      sum += (1 - std::fabs(y - static_cast<double>(i))) * (1 - std::fabs(x - static_cast<double>(j))) * plane[i * w + j];
+      sum +=
+          (1 - std::fabs(y - static_cast<double>(i))) * (1 - std::fabs(x - static_cast<double>(j))) * plane[i * w + j];
     }
   return sum;
 }
 
 void eval_deform_conv(EvalContext& c) {
   const Tensor &x = arg(c, 0), &w = arg(c, 1), &offset = arg(c, 2);
-  const int64_t channels = x.dims[1], height = x.dims[2], width = x.dims[3], outs = w.dims[0], per_group = w.dims[1], kh = w.dims[2], kw = w.dims[3];
-  const int64_t group = attr_int(c.node, "group", 1), offset_group = attr_int(c.node, "offset_group", 1), taps = kh * kw;
+  const int64_t channels = x.dims[1], height = x.dims[2], width = x.dims[3], outs = w.dims[0], per_group = w.dims[1],
+                kh = w.dims[2], kw = w.dims[3];
+  const int64_t group = attr_int(c.node, "group", 1), offset_group = attr_int(c.node, "offset_group", 1),
+                taps = kh * kw;
   const FixedWindow win = fixed_window(c.node, {height, width}, {kh, kw}, false);
   const int64_t oh = win.out[0], ow = win.out[1];
   const auto xs = elements<double>(x), ws = elements<double>(w), moves = elements<double>(offset);
@@ -174,11 +183,16 @@ void eval_deform_conv(EvalContext& c) {
             const int64_t ch = o / (outs / group) * per_group + i, og = ch / (channels / offset_group);
             for (int64_t k = 0; k < taps; k++) {
               auto moved = [&](int64_t axis) {
-                return moves[static_cast<size_t>((((b * offset_group + og) * taps + k) * 2 + axis) * oh * ow + y * ow + q)];
+                return moves[static_cast<size_t>((((b * offset_group + og) * taps + k) * 2 + axis) * oh * ow + y * ow +
+                                                 q)];
               };
-              const double py = static_cast<double>(y * win.strides[0] - win.begin[0] + k / kw * win.dilations[0]) + moved(0);
-              const double px = static_cast<double>(q * win.strides[1] - win.begin[1] + k % kw * win.dilations[1]) + moved(1);
-              const double m = mask.empty() ? 1 : mask[static_cast<size_t>(((b * offset_group + og) * taps + k) * oh * ow + y * ow + q)];
+              const double py =
+                  static_cast<double>(y * win.strides[0] - win.begin[0] + k / kw * win.dilations[0]) + moved(0);
+              const double px =
+                  static_cast<double>(q * win.strides[1] - win.begin[1] + k % kw * win.dilations[1]) + moved(1);
+              const double m =
+                  mask.empty() ? 1
+                               : mask[static_cast<size_t>(((b * offset_group + og) * taps + k) * oh * ow + y * ow + q)];
               acc += m * ws[static_cast<size_t>((o * per_group + i) * taps + k)] *
                      bilinear_or_zero(xs.data() + (b * channels + ch) * height * width, height, width, py, px);
             }
@@ -222,9 +236,17 @@ void eval_det(EvalContext& c) {
   c.results = {tensor_of(x.dtype, Ints(x.dims.begin(), x.dims.end() - 2), out)};
 }
 
-OpRow other(std::string_view name, int min_args, int max_args, void (*infer)(InferContext&), void (*eval)(EvalContext&)) {
-  return {.name = name, .friendly = name, .kind = OpKind::other, .min_args = min_args, .max_args = max_args, .infer = infer,
-          .eval = eval, .ulp = 64, .cheap = false};
+OpRow other(std::string_view name, int min_args, int max_args, void (*infer)(InferContext&),
+            void (*eval)(EvalContext&)) {
+  return {.name = name,
+          .friendly = name,
+          .kind = OpKind::other,
+          .min_args = min_args,
+          .max_args = max_args,
+          .infer = infer,
+          .eval = eval,
+          .ulp = 64,
+          .cheap = false};
 }
 
 const OpRow kRows[] = {

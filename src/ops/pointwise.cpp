@@ -1,5 +1,5 @@
-// Elementwise arithmetic: one line an op. The scalar text is what kernels compute, the lambda beside it is the definition
-// that checks them; they are written apart on purpose. Knows nothing of tiles, loops or layouts.
+// Elementwise arithmetic: one line an op. The scalar text is what kernels compute, the lambda beside it is the
+// definition that checks them; they are written apart on purpose. Knows nothing of tiles, loops or layouts.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -22,7 +22,8 @@ constexpr auto divide = [](auto a, auto b, P) {
 constexpr auto power = [](auto a, auto b, P) {
   if constexpr (std::is_integral_v<decltype(a)>) {
     uint64_t r = 1, base = static_cast<uint64_t>(a);
-    if (static_cast<int64_t>(b) < 0) return static_cast<decltype(a)>(a == 1 ? 1 : std::pow(double(a), double(static_cast<int64_t>(b))));
+    if (static_cast<int64_t>(b) < 0)
+      return static_cast<decltype(a)>(a == 1 ? 1 : std::pow(double(a), double(static_cast<int64_t>(b))));
     for (auto n = static_cast<uint64_t>(b); n != 0; n >>= 1, base *= base)
       if (n & 1) r *= base;
     return static_cast<decltype(a)>(r);
@@ -62,7 +63,8 @@ constexpr auto modulo = [](auto a, auto b, P p) {
 kir::ScalarProgram mod_program(const Node& n, std::span<const DType> t, DType result) {
   const bool plain = attr_int(n, "fmod", 0) != 0 || (is_int(t[0]) && !row(t[0]).is_signed);
   return kir::parse_scalar(
-      plain ? "rem(a, b)" : "select(and(ne(rem(a, b), 0), ne(lt(rem(a, b), 0), lt(b, 0))), rem(a, b) + b, rem(a, b))", t, result);
+      plain ? "rem(a, b)" : "select(and(ne(rem(a, b), 0), ne(lt(rem(a, b), 0), lt(b, 0))), rem(a, b) + b, rem(a, b))",
+      t, result);
 }
 
 // ---- Max, Min, Sum, Mean: any number of operands ----
@@ -123,17 +125,25 @@ kir::ScalarProgram mean_program(const Node&, std::span<const DType> t, DType) {
 
 void infer_max(InferContext& c) {
   infer_broadcast(c);
-  if (c.args.size() == 2) known_binary(c, [](const Expr& a, const Expr& b) -> std::optional<Expr> { return max(a, b); });
+  if (c.args.size() == 2)
+    known_binary(c, [](const Expr& a, const Expr& b) -> std::optional<Expr> { return max(a, b); });
 }
 void infer_min(InferContext& c) {
   infer_broadcast(c);
-  if (c.args.size() == 2) known_binary(c, [](const Expr& a, const Expr& b) -> std::optional<Expr> { return min(a, b); });
+  if (c.args.size() == 2)
+    known_binary(c, [](const Expr& a, const Expr& b) -> std::optional<Expr> { return min(a, b); });
 }
 
 OpRow variadic(std::string_view name, void (*infer)(InferContext&), void (*eval)(EvalContext&),
                kir::ScalarProgram (*program)(const Node&, std::span<const DType>, DType)) {
-  return {.name = name, .friendly = name, .kind = OpKind::pointwise, .min_args = 1, .max_args = -1, .infer = infer,
-          .eval = eval, .program = program};
+  return {.name = name,
+          .friendly = name,
+          .kind = OpKind::pointwise,
+          .min_args = 1,
+          .max_args = -1,
+          .infer = infer,
+          .eval = eval,
+          .program = program};
 }
 
 double round_half_even(double a) {
@@ -195,14 +205,40 @@ const OpRow kRows[] = {
     binary("Mul", "Mul", eval_number<[](auto a, auto b, P) { return a * b; }>, "a * b",
            infer_arith<[](const Expr& a, const Expr& b) -> Known { return a * b; }>),
     binary("Div", "Div", eval_number<divide>, "a / b", infer_div),
-    {.name = "Pow", .friendly = "Pow", .kind = OpKind::pointwise, .min_args = 2, .max_args = 2, .infer = infer_first,
-     .eval = eval_pow, .program = pow_program, .ulp = 16, .cheap = false},
-    {.name = "Mod", .friendly = "Mod", .kind = OpKind::pointwise, .min_args = 2, .max_args = 2, .infer = infer_mod,
-     .eval = eval_number<modulo>, .program = mod_program, .defaults = {{"fmod", 0}}},
-    {.name = "Neg", .friendly = "Neg", .kind = OpKind::pointwise, .min_args = 1, .max_args = 1, .infer = infer_neg,
-     .eval = eval_number<[](auto a, P) { return -a; }>, .scalar = "neg(a)"},
-    unary("Abs", "Abs", eval_number<[](auto a, P) { return a < 0 ? -a : a == 0 ? decltype(a)(0) : a; }>, "abs(a)"),
-    unary("Sign", "Sign", eval_number<[](auto a, P) { return 0 < a ? decltype(a)(1) : a < 0 ? decltype(a)(-1) : a; }>, "sign(a)"),
+    {.name = "Pow",
+     .friendly = "Pow",
+     .kind = OpKind::pointwise,
+     .min_args = 2,
+     .max_args = 2,
+     .infer = infer_first,
+     .eval = eval_pow,
+     .program = pow_program,
+     .ulp = 16,
+     .cheap = false},
+    {.name = "Mod",
+     .friendly = "Mod",
+     .kind = OpKind::pointwise,
+     .min_args = 2,
+     .max_args = 2,
+     .infer = infer_mod,
+     .eval = eval_number<modulo>,
+     .program = mod_program,
+     .defaults = {{"fmod", 0}}},
+    {.name = "Neg",
+     .friendly = "Neg",
+     .kind = OpKind::pointwise,
+     .min_args = 1,
+     .max_args = 1,
+     .infer = infer_neg,
+     .eval = eval_number<[](auto a, P) { return -a; }>,
+     .scalar = "neg(a)"},
+    unary("Abs", "Abs", eval_number<[](auto a, P) { return a < 0    ? -a
+                                                           : a == 0 ? decltype(a)(0)
+                                                                    : a; }>, "abs(a)"),
+    unary("Sign", "Sign", eval_number<[](auto a, P) { return 0 < a   ? decltype(a)(1)
+                                                             : a < 0 ? decltype(a)(-1)
+                                                                     : a; }>,
+          "sign(a)"),
     unary("Sqrt", "Sqrt", eval_float<[](double a, P) { return std::sqrt(a); }>, "sqrt(a)"),
     unary("Reciprocal", "Reciprocal", eval_float<[](double a, P) { return 1 / a; }>, "recip(a)"),
     unary("Exp", "Exp", eval_float<[](double a, P) { return std::exp(a); }>, "exp(a)", false),
@@ -215,14 +251,18 @@ const OpRow kRows[] = {
     unary("Cos", "Cos", eval_float<[](double a, P) { return std::cos(a); }>, "cos(a)", false),
     unary("Tan", "Tan", eval_float<[](double a, P) { return std::tan(a); }>, "sin(a) / cos(a)", false),
     unary("Sinh", "Sinh", eval_float<[](double a, P) { return std::sinh(a); }>,
-          "select(lt(abs(a), 1), 0.5 * (expm1(a) + (expm1(a) / (expm1(a) + 1))), (0.5 * exp(a)) - (0.5 * exp(neg(a))))", false),
-    unary("Cosh", "Cosh", eval_float<[](double a, P) { return std::cosh(a); }>, "(0.5 * exp(a)) + (0.5 * exp(neg(a)))", false),
-    unary("Atanh", "Atanh", eval_float<[](double a, P) { return std::atanh(a); }>, "0.5 * log1p((2 * a) / (1 - a))", false),
+          "select(lt(abs(a), 1), 0.5 * (expm1(a) + (expm1(a) / (expm1(a) + 1))), (0.5 * exp(a)) - (0.5 * exp(neg(a))))",
+          false),
+    unary("Cosh", "Cosh", eval_float<[](double a, P) { return std::cosh(a); }>, "(0.5 * exp(a)) + (0.5 * exp(neg(a)))",
+          false),
+    unary("Atanh", "Atanh", eval_float<[](double a, P) { return std::atanh(a); }>, "0.5 * log1p((2 * a) / (1 - a))",
+          false),
     unary("Acosh", "Acosh", eval_float<[](double a, P) { return std::acosh(a); }>,
           "select(lt(1e9, a), log(a) + 0.6931471805599453, log1p((a - 1) + sqrt((a - 1) * (a + 1))))", false),
     unary("Asinh", "Asinh", eval_float<[](double a, P) { return std::asinh(a); }>,
           "sign(a) * select(lt(1e9, abs(a)), log(abs(a)) + 0.6931471805599453, "
-          "log1p(abs(a) + ((a * a) / (1 + sqrt((a * a) + 1)))))", false),
+          "log1p(abs(a) + ((a * a) / (1 + sqrt((a * a) + 1)))))",
+          false),
     reference("Asin", "Asin", eval_float<[](double a, P) { return std::asin(a); }>),
     reference("Acos", "Acos", eval_float<[](double a, P) { return std::acos(a); }>),
     reference("Atan", "Atan", eval_float<[](double a, P) { return std::atan(a); }>),
@@ -230,7 +270,12 @@ const OpRow kRows[] = {
     variadic("Min", infer_min, eval_fold<smaller>, min_program),
     variadic("Sum", infer_broadcast, eval_fold<plus>, sum_program),
     variadic("Mean", infer_broadcast, eval_mean, mean_program),
-    {.name = "Extent", .friendly = "Extent", .kind = OpKind::other, .min_args = 0, .max_args = 0, .infer = infer_extent,
+    {.name = "Extent",
+     .friendly = "Extent",
+     .kind = OpKind::other,
+     .min_args = 0,
+     .max_args = 0,
+     .infer = infer_extent,
      .eval = eval_extent},
 };
 

@@ -44,8 +44,12 @@ void eval_where(EvalContext& c) {
 }
 
 // Shifts by the width or more push every bit out; so does, read as unsigned, a negative shift.
-constexpr auto shift_left = [](auto a, auto b, P) { return static_cast<uint64_t>(b) > 63 ? decltype(a)(0) : decltype(a)(a << b); };
-constexpr auto shift_right = [](auto a, auto b, P) { return static_cast<uint64_t>(b) > 63 ? decltype(a)(a < 0 ? -1 : 0) : decltype(a)(a >> b); };
+constexpr auto shift_left = [](auto a, auto b, P) {
+  return static_cast<uint64_t>(b) > 63 ? decltype(a)(0) : decltype(a)(a << b);
+};
+constexpr auto shift_right = [](auto a, auto b, P) {
+  return static_cast<uint64_t>(b) > 63 ? decltype(a)(a < 0 ? -1 : 0) : decltype(a)(a >> b);
+};
 
 void eval_bit_shift(EvalContext& c) {
   if (attr_str(c.node, "direction", "LEFT") == "LEFT") return eval_int<shift_left>(c);
@@ -57,7 +61,10 @@ kir::ScalarProgram bit_shift_program(const Node& n, std::span<const DType> t, DT
 
 kir::ScalarProgram is_inf_program(const Node& n, std::span<const DType> t, DType result) {
   const bool negative = attr_int(n, "detect_negative", 1) != 0, positive = attr_int(n, "detect_positive", 1) != 0;
-  return kir::parse_scalar(negative && positive ? "eq(abs(a), inf)" : positive ? "eq(a, inf)" : negative ? "eq(neg(a), inf)" : "lt(inf, a)",
+  return kir::parse_scalar(negative && positive ? "eq(abs(a), inf)"
+                           : positive           ? "eq(a, inf)"
+                           : negative           ? "eq(neg(a), inf)"
+                                                : "lt(inf, a)",
                            t, result);
 }
 
@@ -67,33 +74,63 @@ void infer_compare(InferContext& c) {
   known_compare(c, op, swapped);
 }
 
-OpRow compare(std::string_view name, void (*eval)(EvalContext&), std::string_view text, void (*infer)(InferContext&) = infer_test) {
+OpRow compare(std::string_view name, void (*eval)(EvalContext&), std::string_view text,
+              void (*infer)(InferContext&) = infer_test) {
   return binary(name, name, eval, text, infer);
 }
 
 const OpRow kRows[] = {
-    compare("Equal", eval_number<[](auto a, auto b, P) { return int(a == b); }>, "eq(a, b)", infer_compare<Compare::equal, false>),
-    compare("Less", eval_number<[](auto a, auto b, P) { return int(a < b); }>, "lt(a, b)", infer_compare<Compare::less, false>),
-    compare("LessOrEqual", eval_number<[](auto a, auto b, P) { return int(a <= b); }>, "le(a, b)", infer_compare<Compare::less_equal, false>),
-    compare("Greater", eval_number<[](auto a, auto b, P) { return int(b < a); }>, "lt(b, a)", infer_compare<Compare::less, true>),
-    compare("GreaterOrEqual", eval_number<[](auto a, auto b, P) { return int(b <= a); }>, "le(b, a)", infer_compare<Compare::less_equal, true>),
+    compare("Equal", eval_number<[](auto a, auto b, P) { return int(a == b); }>, "eq(a, b)",
+            infer_compare<Compare::equal, false>),
+    compare("Less", eval_number<[](auto a, auto b, P) { return int(a < b); }>, "lt(a, b)",
+            infer_compare<Compare::less, false>),
+    compare("LessOrEqual", eval_number<[](auto a, auto b, P) { return int(a <= b); }>, "le(a, b)",
+            infer_compare<Compare::less_equal, false>),
+    compare("Greater", eval_number<[](auto a, auto b, P) { return int(b < a); }>, "lt(b, a)",
+            infer_compare<Compare::less, true>),
+    compare("GreaterOrEqual", eval_number<[](auto a, auto b, P) { return int(b <= a); }>, "le(b, a)",
+            infer_compare<Compare::less_equal, true>),
     compare("And", eval_int<[](auto a, auto b, P) { return test(a) & test(b); }>, "and(a, b)"),
     compare("Or", eval_int<[](auto a, auto b, P) { return test(a) | test(b); }>, "or(a, b)"),
     compare("Xor", eval_int<[](auto a, auto b, P) { return test(a) ^ test(b); }>, "xor(a, b)"),
     unary("Not", "Not", eval_int<[](auto a, P) { return a ? decltype(a)(0) : decltype(a)(1); }>, "not(a)"),
-    {.name = "Where", .friendly = "Where", .kind = OpKind::pointwise, .min_args = 3, .max_args = 3, .infer = infer_where,
-     .eval = eval_where, .scalar = "select(a, b, c)"},
-    {.name = "IsNaN", .friendly = "IsNaN", .kind = OpKind::pointwise, .min_args = 1, .max_args = 1, .infer = infer_unary_test,
-     .eval = eval_float<[](double a, P) { return int(std::isnan(a)); }>, .scalar = "isnan(a)"},
-    {.name = "IsInf", .friendly = "IsInf", .kind = OpKind::pointwise, .min_args = 1, .max_args = 1, .infer = infer_unary_test,
-     .eval = eval_float<[](double a, P p) { return int(std::isinf(a) && (a < 0 ? p[0] : p[1]) != 0); }>, .program = is_inf_program,
+    {.name = "Where",
+     .friendly = "Where",
+     .kind = OpKind::pointwise,
+     .min_args = 3,
+     .max_args = 3,
+     .infer = infer_where,
+     .eval = eval_where,
+     .scalar = "select(a, b, c)"},
+    {.name = "IsNaN",
+     .friendly = "IsNaN",
+     .kind = OpKind::pointwise,
+     .min_args = 1,
+     .max_args = 1,
+     .infer = infer_unary_test,
+     .eval = eval_float<[](double a, P) { return int(std::isnan(a)); }>,
+     .scalar = "isnan(a)"},
+    {.name = "IsInf",
+     .friendly = "IsInf",
+     .kind = OpKind::pointwise,
+     .min_args = 1,
+     .max_args = 1,
+     .infer = infer_unary_test,
+     .eval = eval_float<[](double a, P p) { return int(std::isinf(a) && (a < 0 ? p[0] : p[1]) != 0); }>,
+     .program = is_inf_program,
      .defaults = {{"detect_negative", 1}, {"detect_positive", 1}}},
     binary("BitwiseAnd", "BitwiseAnd", eval_int<[](auto a, auto b, P) { return a & b; }>, "and(a, b)"),
     binary("BitwiseOr", "BitwiseOr", eval_int<[](auto a, auto b, P) { return a | b; }>, "or(a, b)"),
     binary("BitwiseXor", "BitwiseXor", eval_int<[](auto a, auto b, P) { return a ^ b; }>, "xor(a, b)"),
     unary("BitwiseNot", "BitwiseNot", eval_int<[](auto a, P) { return ~a; }>, "xor(a, -1)"),
-    {.name = "BitShift", .friendly = "BitShift", .kind = OpKind::pointwise, .min_args = 2, .max_args = 2, .infer = infer_broadcast,
-     .eval = eval_bit_shift, .program = bit_shift_program},
+    {.name = "BitShift",
+     .friendly = "BitShift",
+     .kind = OpKind::pointwise,
+     .min_args = 2,
+     .max_args = 2,
+     .infer = infer_broadcast,
+     .eval = eval_bit_shift,
+     .program = bit_shift_program},
 };
 
 }  // namespace

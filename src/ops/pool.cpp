@@ -1,5 +1,5 @@
-// Pools: windows (MaxPool, AveragePool, LpPool) and global ones, which are reductions over the spatial dims. Both honour
-// layout="NHWC". Evaluation runs channels-first.
+// Pools: windows (MaxPool, AveragePool, LpPool) and global ones, which are reductions over the spatial dims. Both
+// honour layout="NHWC". Evaluation runs channels-first.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -26,7 +26,8 @@ void infer_pool(InferContext& c) {
   if (c.node.op == "MaxPool") c.types.push_back({DType::i64, out});
 }
 
-// Calls f(plane, output index, taps) for each window; taps = positions in the plane that lie inside it, in row-major order.
+// Calls f(plane, output index, taps) for each window; taps = positions in the plane that lie inside it, in row-major
+// order.
 template <class F>
 void each_window(const Ints& spatial, const FixedWindow& w, int64_t planes, F f) {
   const Ints strides = strides_of(spatial), out_strides = strides_of(w.out), kernel_strides = strides_of(w.kernel);
@@ -37,7 +38,8 @@ void each_window(const Ints& spatial, const FixedWindow& w, int64_t planes, F f)
       int64_t at = 0;
       bool hit = true;
       for (size_t d = 0; d < spatial.size() && hit; d++) {
-        const int64_t pos = o / out_strides[d] % w.out[d] * w.strides[d] - w.begin[d] + k / kernel_strides[d] % w.kernel[d] * w.dilations[d];
+        const int64_t pos = o / out_strides[d] % w.out[d] * w.strides[d] - w.begin[d] +
+                            k / kernel_strides[d] % w.kernel[d] * w.dilations[d];
         hit = pos >= 0 && pos < spatial[d];
         at += pos * strides[d];
       }
@@ -62,7 +64,14 @@ Planes planes_of(EvalContext& c) {
   FixedWindow w = fixed_window(c.node, spatial, attr_ints(c.node, "kernel_shape"), ceil_mode(c.node));
   const int64_t planes = x.dims[0] * x.dims[1], outs = numel(w.out);
   std::vector<double> in = elements<double>(x);
-  return {x, spatial, w, planes, numel(spatial), outs, std::move(in), std::vector<double>(static_cast<size_t>(planes * outs))};
+  return {x,
+          spatial,
+          w,
+          planes,
+          numel(spatial),
+          outs,
+          std::move(in),
+          std::vector<double>(static_cast<size_t>(planes * outs))};
 }
 
 Ints result_dims(const Planes& p) {
@@ -133,7 +142,8 @@ void eval_lp_pool(EvalContext& c) {
 
 std::vector<int64_t> spatial_axes(const Node& n, size_t rank) {
   std::vector<int64_t> axes;
-  for (size_t i = channels_last(n) ? 1 : 2; i < (channels_last(n) ? rank - 1 : rank); i++) axes.push_back(static_cast<int64_t>(i));
+  for (size_t i = channels_last(n) ? 1 : 2; i < (channels_last(n) ? rank - 1 : rank); i++)
+    axes.push_back(static_cast<int64_t>(i));
   return axes;
 }
 
@@ -181,11 +191,26 @@ Value expand_global_max(GraphBuilder& b, const Node& n, std::span<const Value> a
 }
 
 OpRow pool(std::string_view name, void (*eval)(EvalContext&)) {
-  return {.name = name, .friendly = name, .kind = OpKind::pool, .min_args = 1, .max_args = 1, .infer = infer_pool, .eval = eval, .ulp = 16};
+  return {.name = name,
+          .friendly = name,
+          .kind = OpKind::pool,
+          .min_args = 1,
+          .max_args = 1,
+          .infer = infer_pool,
+          .eval = eval,
+          .ulp = 16};
 }
-OpRow global(std::string_view name, void (*eval)(EvalContext&), Value (*expand)(GraphBuilder&, const Node&, std::span<const Value>)) {
-  return {.name = name, .friendly = name, .kind = expand ? OpKind::composite : OpKind::other, .min_args = 1, .max_args = 1,
-          .infer = infer_global_pool, .eval = eval, .expand = expand, .ulp = 16};
+OpRow global(std::string_view name, void (*eval)(EvalContext&),
+             Value (*expand)(GraphBuilder&, const Node&, std::span<const Value>)) {
+  return {.name = name,
+          .friendly = name,
+          .kind = expand ? OpKind::composite : OpKind::other,
+          .min_args = 1,
+          .max_args = 1,
+          .infer = infer_global_pool,
+          .eval = eval,
+          .expand = expand,
+          .ulp = 16};
 }
 
 const OpRow kRows[] = {

@@ -1,5 +1,5 @@
-// Quantisation: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, and integer products. Scales are per tensor, per axis
-// or in blocks along the axis.
+// Quantisation: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, and integer products. Scales are per tensor,
+// per axis or in blocks along the axis.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +29,8 @@ struct ScaleIndex {
     axis = static_cast<size_t>(normal_axis(c, attr_int(c.node, "axis", 1), dims.size()));
     per_axis = scale.dims.size() == 1;
     if (per_axis) {
-      if (scale.dims[0] != dims[axis]) fail(c, "GAF3101", fmt::format("{} scales for an axis of {}", scale.dims[0], dims[axis]));
+      if (scale.dims[0] != dims[axis])
+        fail(c, "GAF3101", fmt::format("{} scales for an axis of {}", scale.dims[0], dims[axis]));
       return;
     }
     block = attr_int(c.node, "block_size", 0);
@@ -61,7 +62,9 @@ void eval_quantize(EvalContext& c) {
   for (size_t i = 0; i < v.size(); i++) {
     const size_t k = at(static_cast<int64_t>(i));
     // the quotient has the precision of the operands
-    const double quotient = scale.dtype == DType::f64 ? v[i] / s[k] : static_cast<double>(static_cast<float>(v[i]) / static_cast<float>(s[k]));
+    const double quotient = scale.dtype == DType::f64
+                                ? v[i] / s[k]
+                                : static_cast<double>(static_cast<float>(v[i]) / static_cast<float>(s[k]));
     v[i] = round_half_even(quotient) + zero[k];
   }
   c.results = {tensor_of(c.types[0].dtype, x.dims, v)};  // saturates
@@ -92,7 +95,9 @@ void eval_dynamic(EvalContext& c) {
   for (double e : v) lo = std::min(lo, e), hi = std::max(hi, e);
   const double scale = static_cast<float>((hi - lo) / 255);
   const double zero = scale == 0 ? 0 : std::clamp(round_half_even(-lo / scale), 0.0, 255.0);
-  for (double& e : v) e = (scale == 0 ? 0 : round_half_even(static_cast<double>(static_cast<float>(e) / static_cast<float>(scale)))) + zero;
+  for (double& e : v)
+    e = (scale == 0 ? 0 : round_half_even(static_cast<double>(static_cast<float>(e) / static_cast<float>(scale)))) +
+        zero;
   c.results = {tensor_of(DType::u8, x.dims, v), tensor_of(DType::f32, {}, std::vector<double>{scale}),
                tensor_of(DType::u8, {}, std::vector<double>{zero})};
 }
@@ -174,13 +179,22 @@ void infer_qlinear_conv(InferContext& c) { infer_like(c, "Conv", {0, 3}, c.arg(7
 void eval_qlinear_conv(EvalContext& c) {
   const Tensor x = shifted(c, 0, 2, Along::rows), weights = shifted(c, 3, 5, Along::first);
   const Tensor bias = has(c, 8) ? tensor_of(DType::f64, arg(c, 8).dims, elements<double>(arg(c, 8))) : Tensor{};
-  const Tensor y = product_of(c, "Conv", has(c, 8) ? std::vector<const Tensor*>{&x, &weights, &bias} : std::vector<const Tensor*>{&x, &weights});
+  const Tensor y = product_of(
+      c, "Conv",
+      has(c, 8) ? std::vector<const Tensor*>{&x, &weights, &bias} : std::vector<const Tensor*>{&x, &weights});
   c.results = {requantized(c, y, 1)};
 }
 
-OpRow quant(std::string_view name, int min_args, int max_args, void (*infer)(InferContext&), void (*eval)(EvalContext&), int results = 1) {
-  return {.name = name, .friendly = name, .kind = OpKind::other, .min_args = min_args, .max_args = max_args, .results = results,
-          .infer = infer, .eval = eval};
+OpRow quant(std::string_view name, int min_args, int max_args, void (*infer)(InferContext&), void (*eval)(EvalContext&),
+            int results = 1) {
+  return {.name = name,
+          .friendly = name,
+          .kind = OpKind::other,
+          .min_args = min_args,
+          .max_args = max_args,
+          .results = results,
+          .infer = infer,
+          .eval = eval};
 }
 
 const OpRow kRows[] = {

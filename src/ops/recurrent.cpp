@@ -1,5 +1,5 @@
-// Recurrent ops: LSTM, GRU and RNN, by the equations of the ONNX operators. Weights are [directions, gates * hidden, ...];
-// layout=1 puts the batch first.
+// Recurrent ops: LSTM, GRU and RNN, by the equations of the ONNX operators. Weights are [directions, gates * hidden,
+// ...]; layout=1 puts the batch first.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -70,18 +70,23 @@ std::vector<Activation> activations(const EvalContext& c, size_t direction) {
   if (auto it = c.node.attrs.find("activations"); it != c.node.attrs.end())
     if (const auto* v = std::get_if<std::vector<std::string>>(&it->second)) names = *v;
   const auto alphas = floats(c.node, "activation_alpha"), betas = floats(c.node, "activation_beta");
-  const std::vector<std::string> fallback = c.node.op == "RNN" ? std::vector<std::string>{"Tanh"} : std::vector<std::string>{"Sigmoid", "Tanh", "Tanh"};
+  const std::vector<std::string> fallback =
+      c.node.op == "RNN" ? std::vector<std::string>{"Tanh"} : std::vector<std::string>{"Sigmoid", "Tanh", "Tanh"};
   // alphas and betas are given only for the functions that take one, in order
-  auto has_alpha = [](const std::string& f) { return f != "Sigmoid" && f != "Tanh" && f != "Relu" && f != "Softsign" && f != "Softplus"; };
+  auto has_alpha = [](const std::string& f) {
+    return f != "Sigmoid" && f != "Tanh" && f != "Relu" && f != "Softsign" && f != "Softplus";
+  };
   auto has_beta = [](const std::string& f) { return f == "Affine" || f == "ScaledTanh" || f == "HardSigmoid"; };
   auto default_alpha = [](const std::string& f) { return f == "LeakyRelu" ? 0.01 : f == "HardSigmoid" ? 0.2 : 1.0; };
   auto default_beta = [](const std::string& f) { return f == "HardSigmoid" ? 0.5 : f == "Affine" ? 0.0 : 1.0; };
-  static const char* kKnown[] = {"Sigmoid", "Tanh", "Relu", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu", "Softsign", "Softplus"};
+  static const char* kKnown[] = {"Sigmoid",    "Tanh",        "Relu", "Affine",   "LeakyRelu", "ThresholdedRelu",
+                                 "ScaledTanh", "HardSigmoid", "Elu",  "Softsign", "Softplus"};
   std::vector<Activation> all;
   size_t alpha = 0, beta = 0;
   for (size_t i = 0; i < per * (direction + 1); i++) {
     const std::string name = i < names.size() ? names[i] : fallback[i % per];
-    if (std::find(std::begin(kKnown), std::end(kKnown), name) == std::end(kKnown)) fail(c, "GAF3101", fmt::format("unknown activation '{}'", name));
+    if (std::find(std::begin(kKnown), std::end(kKnown), name) == std::end(kKnown))
+      fail(c, "GAF3101", fmt::format("unknown activation '{}'", name));
     Activation a{name, default_alpha(name), default_beta(name)};
     if (has_alpha(name) && alpha < alphas.size()) a.alpha = alphas[alpha++];
     if (has_beta(name) && beta < betas.size()) a.beta = betas[beta++];
@@ -157,7 +162,8 @@ void eval_recurrent(EvalContext& c) {
   const Tensor x = first ? transposed(arg(c, 0), {1, 0, 2}) : arg(c, 0);
   const int64_t seq = x.dims[0], batch = x.dims[1], inputs = x.dims[2];
   const int64_t directions = arg(c, 1).dims[0], hidden = arg(c, 2).dims[2], g = gates(c.node);
-  const std::vector<double> data = elements<double>(x), w = elements<double>(arg(c, 1)), r = elements<double>(arg(c, 2));
+  const std::vector<double> data = elements<double>(x), w = elements<double>(arg(c, 1)),
+                            r = elements<double>(arg(c, 2));
   auto optional = [&](size_t i) { return has(c, i) ? elements<double>(arg(c, i)) : std::vector<double>{}; };
   auto initial = [&](size_t i) {
     if (!has(c, i)) return std::vector<double>(static_cast<size_t>(directions * batch * hidden), 0.0);
@@ -170,22 +176,36 @@ void eval_recurrent(EvalContext& c) {
   const std::string direction = attr_str(c.node, "direction", "forward");
   for (int64_t d = 0; d < directions; d++) {
     const double* b = bias.empty() ? nullptr : bias.data() + d * 2 * g * hidden;
-    const Cell cell{hidden, inputs, g, w.data() + d * g * hidden * inputs, r.data() + d * g * hidden * hidden, b, b ? b + g * hidden : nullptr,
-                    peep.empty() ? nullptr : peep.data() + d * 3 * hidden, activations(c, static_cast<size_t>(d)),
-                    attr_float(c.node, "clip", 0), attr_int(c.node, "input_forget", 0) != 0, attr_int(c.node, "linear_before_reset", 0) != 0};
+    const Cell cell{hidden,
+                    inputs,
+                    g,
+                    w.data() + d * g * hidden * inputs,
+                    r.data() + d * g * hidden * hidden,
+                    b,
+                    b ? b + g * hidden : nullptr,
+                    peep.empty() ? nullptr : peep.data() + d * 3 * hidden,
+                    activations(c, static_cast<size_t>(d)),
+                    attr_float(c.node, "clip", 0),
+                    attr_int(c.node, "input_forget", 0) != 0,
+                    attr_int(c.node, "linear_before_reset", 0) != 0};
     const bool backwards = direction == "reverse" || d == 1;
     for (int64_t n = 0; n < batch; n++) {
       const auto at = static_cast<ptrdiff_t>((d * batch + n) * hidden);
       std::vector<double> h(h0.begin() + at, h0.begin() + at + hidden);
-      std::vector<double> state = lstm ? std::vector<double>(c0.begin() + at, c0.begin() + at + hidden) : std::vector<double>{};
+      std::vector<double> state =
+          lstm ? std::vector<double>(c0.begin() + at, c0.begin() + at + hidden) : std::vector<double>{};
       const int64_t length = std::min(seq, lengths[static_cast<size_t>(n)]);
       for (int64_t k = 0; k < length; k++) {
         const int64_t t = backwards ? length - 1 - k : k;
         const double* in = data.data() + (t * batch + n) * inputs;
-        if (lstm) lstm_step(cell, in, h, state);
-        else if (g == 3) gru_step(cell, in, h);
-        else rnn_step(cell, in, h);
-        std::copy(h.begin(), h.end(), all.begin() + static_cast<ptrdiff_t>(((t * directions + d) * batch + n) * hidden));
+        if (lstm)
+          lstm_step(cell, in, h, state);
+        else if (g == 3)
+          gru_step(cell, in, h);
+        else
+          rnn_step(cell, in, h);
+        std::copy(h.begin(), h.end(),
+                  all.begin() + static_cast<ptrdiff_t>(((t * directions + d) * batch + n) * hidden));
       }
       std::copy(h.begin(), h.end(), h0.begin() + at);
       if (lstm) std::copy(state.begin(), state.end(), c0.begin() + at);
@@ -201,8 +221,16 @@ void eval_recurrent(EvalContext& c) {
 }
 
 OpRow recurrent(std::string_view name, int max_args) {
-  return {.name = name, .friendly = name, .kind = OpKind::other, .min_args = 3, .max_args = max_args, .results = -1,
-          .infer = infer_recurrent, .eval = eval_recurrent, .ulp = 64, .cheap = false};
+  return {.name = name,
+          .friendly = name,
+          .kind = OpKind::other,
+          .min_args = 3,
+          .max_args = max_args,
+          .results = -1,
+          .infer = infer_recurrent,
+          .eval = eval_recurrent,
+          .ulp = 64,
+          .cheap = false};
 }
 
 const OpRow kRows[] = {recurrent("LSTM", 8), recurrent("GRU", 6), recurrent("RNN", 6)};

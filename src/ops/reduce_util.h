@@ -8,7 +8,7 @@
 namespace gaf {
 
 // Sorted non-negative axes of a Reduce* node; all axes if none are given (none if noop_with_empty_axes).
-std::optional<Ints> reduce_axes(const InferContext& c, size_t rank);   // nothing: the operand is not known
+std::optional<Ints> reduce_axes(const InferContext& c, size_t rank);  // nothing: the operand is not known
 Ints reduce_axes(const EvalContext& c, size_t rank);
 Ints reduced_dims(const Ints& dims, const Ints& axes, bool keepdims);
 Ints sorted_axes(Ints axes, size_t rank);

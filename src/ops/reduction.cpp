@@ -1,5 +1,5 @@
-// Reductions. ReduceSum, ReduceMax, ReduceMin and ReduceProd are primitives; the others say by `expand` what they are over
-// those. Axes come as an attribute (old opsets, canonical graphs) or as operand 1.
+// Reductions. ReduceSum, ReduceMax, ReduceMin and ReduceProd are primitives; the others say by `expand` what they are
+// over those. Axes come as an attribute (old opsets, canonical graphs) or as operand 1.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,7 +23,8 @@ std::optional<Ints> reduce_axes(const InferContext& c, size_t rank) {
   auto axes = ints_of(c, "axes", 1);
   if (!axes) return std::nullopt;
   // an empty list given as an operand means the same as no list
-  if (axes->empty() && !c.node.attrs.contains("axes") && !attr_int(c.node, "noop_with_empty_axes", 0)) return axes_from(0, rank);
+  if (axes->empty() && !c.node.attrs.contains("axes") && !attr_int(c.node, "noop_with_empty_axes", 0))
+    return axes_from(0, rank);
   for (int64_t& a : *axes) a = normal_axis(c, a, rank);
   return sorted_axes(*axes, rank);
 }
@@ -71,7 +72,8 @@ void infer_reduce(InferContext& c) {
 
 void infer_reduce_product(InferContext& c) {
   infer_reduce(c);
-  if (c.value(0) && c.arg(0).dims.size() == 1 && !is_float(c.arg(0).dtype)) c.results = {std::vector<Expr>{product(*c.value(0))}};
+  if (c.value(0) && c.arg(0).dims.size() == 1 && !is_float(c.arg(0).dtype))
+    c.results = {std::vector<Expr>{product(*c.value(0))}};
 }
 
 // Before: f(x) of each element; fold: acc, value -> acc; after: of the result and the number of elements.
@@ -108,7 +110,9 @@ constexpr auto square = [](double x) { return x * x; };
 constexpr auto magnitude = [](double x) { return std::fabs(x); };
 
 int64_t lowest(DType t) {
-  return t == DType::b1 || !row(t).is_signed ? 0 : bytes(t) == 8 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (8 * bytes(t) - 1));
+  return t == DType::b1 || !row(t).is_signed ? 0
+         : bytes(t) == 8                     ? std::numeric_limits<int64_t>::min()
+                                             : -(int64_t{1} << (8 * bytes(t) - 1));
 }
 int64_t highest(DType t) {
   if (t == DType::b1) return 1;
@@ -132,11 +136,17 @@ void eval_min(EvalContext& c) {
   if (is_float(arg(c, 0).dtype)) return eval_reduce<same, smaller, done>(c, kInf);
   eval_reduce_int<smaller>(c, highest(arg(c, 0).dtype));
 }
-void eval_mean(EvalContext& c) { eval_reduce<same, add, [](double x, double n) { return x / n; }>(c, 0); }
+void eval_mean(EvalContext& c) {
+  eval_reduce<same, add, [](double x, double n) { return x / n; }>(c, 0);
+}
 void eval_l1(EvalContext& c) { eval_reduce<magnitude, add, done>(c, 0); }
-void eval_l2(EvalContext& c) { eval_reduce<square, add, [](double x, double) { return std::sqrt(x); }>(c, 0); }
+void eval_l2(EvalContext& c) {
+  eval_reduce<square, add, [](double x, double) { return std::sqrt(x); }>(c, 0);
+}
 void eval_sum_square(EvalContext& c) { eval_reduce<square, add, done>(c, 0); }
-void eval_log_sum(EvalContext& c) { eval_reduce<same, add, [](double x, double) { return std::log(x); }>(c, 0); }
+void eval_log_sum(EvalContext& c) {
+  eval_reduce<same, add, [](double x, double) { return std::log(x); }>(c, 0);
+}
 
 void eval_log_sum_exp(EvalContext& c) {
   const Tensor& x = arg(c, 0);
@@ -195,11 +205,26 @@ Value expand_log_sum_exp(GraphBuilder& b, const Node& n, std::span<const Value> 
 }
 
 OpRow primitive(std::string_view name, void (*eval)(EvalContext&), void (*infer)(InferContext&) = infer_reduce) {
-  return {.name = name, .friendly = name, .kind = OpKind::reduction, .min_args = 1, .max_args = 2, .infer = infer, .eval = eval, .ulp = 16};
+  return {.name = name,
+          .friendly = name,
+          .kind = OpKind::reduction,
+          .min_args = 1,
+          .max_args = 2,
+          .infer = infer,
+          .eval = eval,
+          .ulp = 16};
 }
-OpRow composite(std::string_view name, void (*eval)(EvalContext&), Value (*expand)(GraphBuilder&, const Node&, std::span<const Value>)) {
-  return {.name = name, .friendly = name, .kind = OpKind::composite, .min_args = 1, .max_args = 2, .infer = infer_reduce,
-          .eval = eval, .expand = expand, .ulp = 16};
+OpRow composite(std::string_view name, void (*eval)(EvalContext&),
+                Value (*expand)(GraphBuilder&, const Node&, std::span<const Value>)) {
+  return {.name = name,
+          .friendly = name,
+          .kind = OpKind::composite,
+          .min_args = 1,
+          .max_args = 2,
+          .infer = infer_reduce,
+          .eval = eval,
+          .expand = expand,
+          .ulp = 16};
 }
 
 const OpRow kRows[] = {

@@ -32,7 +32,8 @@ bool generalise(Graph& body, size_t carried, std::vector<Sym>& syms) {
   return changed;
 }
 
-// Formal inputs of a body: Loop has the iteration number, the condition and the carried values; Scan its states and slices.
+// Formal inputs of a body: Loop has the iteration number, the condition and the carried values; Scan its states and
+// slices.
 void type_formals(const Node& n, Graph& g, std::span<const Type> args, size_t formal) {
   const auto scanned = static_cast<size_t>(attr_int(n, "num_scan_inputs", 0));
   const auto axes = attr_ints(n, "scan_input_axes");
@@ -53,17 +54,21 @@ void type_formals(const Node& n, Graph& g, std::span<const Type> args, size_t fo
 
 }  // namespace
 
-void infer_regions(Node& n, std::span<const Type> args, std::span<const std::optional<std::vector<Expr>>> known, std::vector<Sym>& syms) {
+void infer_regions(Node& n, std::span<const Type> args, std::span<const std::optional<std::vector<Expr>>> known,
+                   std::vector<Sym>& syms) {
   const size_t own = args.size() - captures(n);
   const auto& condition = known.empty() ? std::nullopt : known[0];
   for (auto& region : n.regions) {
     // the branch of an If that cannot be taken may be nonsense for these shapes
-    if (n.op == "If" && condition && condition->size() == 1 && (*condition)[0].is_num() && (&region == &n.regions[0]) == (*condition)[0].is(0)) continue;
+    if (n.op == "If" && condition && condition->size() == 1 && (*condition)[0].is_num() &&
+        (&region == &n.regions[0]) == (*condition)[0].is(0))
+      continue;
     Graph g = *region;
     const size_t inputs = g.num_inputs();
     if (inputs < captures(n)) throw UserError("GAF3101", "a region has too few inputs").at(n.name, n.op);
     const size_t formal = inputs - captures(n);
-    if (formal > own) throw UserError("GAF3101", fmt::format("the body takes {} inputs, {} are given", formal, own)).at(n.name, n.op);
+    if (formal > own)
+      throw UserError("GAF3101", fmt::format("the body takes {} inputs, {} are given", formal, own)).at(n.name, n.op);
     type_formals(n, g, args, formal);
     for (int round = 0; round < 3; round++) {
       Values values(g.nodes.size());

@@ -1,6 +1,6 @@
-// Regions of control-flow nodes (If: then, else; Loop and Scan: body). A region is a graph whose inputs are its formal ones,
-// then the captured values, which are the node's last `captures` operands (attribute; all after the condition for If). A
-// region's symbols are those of the graph around it.
+// Regions of control-flow nodes (If: then, else; Loop and Scan: body). A region is a graph whose inputs are its formal
+// ones, then the captured values, which are the node's last `captures` operands (attribute; all after the condition for
+// If). A region's symbols are those of the graph around it.
 #pragma once
 #include "ops/op.h"
 

@@ -1,5 +1,5 @@
-// Resize and Upsample: every mode is separable, so each axis gets a table of weighted source positions, applied one axis
-// after the other. Formulas: ONNX Resize.
+// Resize and Upsample: every mode is separable, so each axis gets a table of weighted source positions, applied one
+// axis after the other. Formulas: ONNX Resize.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -75,16 +75,20 @@ void infer_resize(InferContext& c) {
     }
     for (size_t i = 0; i < s.axes.size(); i++) {
       Dim& d = out.dims[static_cast<size_t>(s.axes[i])];
-      if (!s.sizes) d = fresh_dim(c);
-      else if (policy == "stretch") d = (*s.sizes)[i];
-      else d = static_cast<int64_t>(std::floor(static_cast<double>(d.num()) * keep + 0.5));
+      if (!s.sizes)
+        d = fresh_dim(c);
+      else if (policy == "stretch")
+        d = (*s.sizes)[i];
+      else
+        d = static_cast<int64_t>(std::floor(static_cast<double>(d.num()) * keep + 0.5));
     }
   } else if (!s.scales.empty()) {
     check(s.scales.size());
     std::vector<double> roi = float_list(c.node, "roi");
     if (roi.empty() && c.args.size() > 1 && scales_at == 2 && c.constants[1])
       for (int64_t i = 0; i < c.constants[1]->numel(); i++) roi.push_back(c.constants[1]->get(i));
-    const bool crop = attr_str(c.node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize" && !roi.empty();
+    const bool crop =
+        attr_str(c.node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize" && !roi.empty();
     for (size_t i = 0; i < s.axes.size(); i++) {
       Dim& d = out.dims[static_cast<size_t>(s.axes[i])];
       const double part = crop ? roi[s.axes.size() + i] - roi[i] : 1;
@@ -182,16 +186,19 @@ void eval_resize(EvalContext& c) {
   base.antialias = attr_int(c.node, "antialias", 0) != 0;
   const double beyond = attr_float(c.node, "extrapolation_value", 0);
   const std::string policy = attr_str(c.node, "keep_aspect_ratio_policy", "stretch");
-  if (sizes.size() != axes.size() && scales.size() != axes.size()) fail(c, "GAF3101", "scales or sizes do not fit the axes");
+  if (sizes.size() != axes.size() && scales.size() != axes.size())
+    fail(c, "GAF3101", "scales or sizes do not fit the axes");
   if (!sizes.empty()) {
     scales.clear();
     for (size_t i = 0; i < axes.size(); i++)
       scales.push_back(static_cast<double>(sizes[i]) / static_cast<double>(x.dims[static_cast<size_t>(axes[i])]));
     if (policy != "stretch") {
-      const double keep = policy == "not_larger" ? *std::min_element(scales.begin(), scales.end()) : *std::max_element(scales.begin(), scales.end());
+      const double keep = policy == "not_larger" ? *std::min_element(scales.begin(), scales.end())
+                                                 : *std::max_element(scales.begin(), scales.end());
       for (size_t i = 0; i < axes.size(); i++) {
         scales[i] = keep;
-        sizes[i] = static_cast<int64_t>(std::floor(static_cast<double>(x.dims[static_cast<size_t>(axes[i])]) * keep + 0.5));
+        sizes[i] =
+            static_cast<int64_t>(std::floor(static_cast<double>(x.dims[static_cast<size_t>(axes[i])]) * keep + 0.5));
       }
     }
   }
@@ -202,10 +209,12 @@ void eval_resize(EvalContext& c) {
     const auto axis = static_cast<size_t>(axes[i]);
     Sampling s = base;
     s.scale = scales[i];
-    if (s.transform == "tf_crop_and_resize" && roi.size() == 2 * axes.size()) s.roi_start = roi[i], s.roi_end = roi[axes.size() + i];
+    if (s.transform == "tf_crop_and_resize" && roi.size() == 2 * axes.size())
+      s.roi_start = roi[i], s.roi_end = roi[axes.size() + i];
     const int64_t in = dims[axis];
     const double part = s.transform == "tf_crop_and_resize" ? s.roi_end - s.roi_start : 1;
-    const int64_t out = sizes.empty() ? static_cast<int64_t>(std::floor(static_cast<double>(in) * s.scale * part + 1e-9)) : sizes[i];
+    const int64_t out =
+        sizes.empty() ? static_cast<int64_t>(std::floor(static_cast<double>(in) * s.scale * part + 1e-9)) : sizes[i];
     if (out == in && s.scale == 1 && part == 1) continue;
     int64_t outer = 1, inner = 1;
     for (size_t d = 0; d < rank; d++) (d < axis ? outer : inner) *= d == axis ? 1 : dims[d];
@@ -233,8 +242,20 @@ void eval_resize(EvalContext& c) {
 }
 
 const OpRow kRows[] = {
-    {.name = "Resize", .friendly = "Resize", .kind = OpKind::move, .min_args = 1, .max_args = 4, .infer = infer_resize, .eval = eval_resize},
-    {.name = "Upsample", .friendly = "Upsample", .kind = OpKind::move, .min_args = 1, .max_args = 2, .infer = infer_resize, .eval = eval_resize},
+    {.name = "Resize",
+     .friendly = "Resize",
+     .kind = OpKind::move,
+     .min_args = 1,
+     .max_args = 4,
+     .infer = infer_resize,
+     .eval = eval_resize},
+    {.name = "Upsample",
+     .friendly = "Upsample",
+     .kind = OpKind::move,
+     .min_args = 1,
+     .max_args = 2,
+     .infer = infer_resize,
+     .eval = eval_resize},
 };
 
 }  // namespace

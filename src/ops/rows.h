@@ -1,5 +1,5 @@
-// The families of the op table, one function a file of rows; table.cpp joins them. A new family is one line here and one
-// in table.cpp. Only files of this folder include this.
+// The families of the op table, one function a file of rows; table.cpp joins them. A new family is one line here and
+// one in table.cpp. Only files of this folder include this.
 #pragma once
 #include <span>
 
@@ -30,8 +30,8 @@ std::span<const OpRow> state_space_rows();  // LinearAttention, CausalConvWithSt
 std::span<const OpRow> loss_rows();         // losses over classes
 std::span<const OpRow> quantize_rows();     // QuantizeLinear ..., integer products
 std::span<const OpRow> einsum_rows();
-std::span<const OpRow> vision_rows();       // GridSample, RoiAlign, NonMaxSuppression ...
-std::span<const OpRow> patch_rows();        // LRN, MaxUnpool, Col2Im, DeformConv ...
-std::span<const OpRow> signal_rows();       // DFT, STFT, windows
+std::span<const OpRow> vision_rows();  // GridSample, RoiAlign, NonMaxSuppression ...
+std::span<const OpRow> patch_rows();   // LRN, MaxUnpool, Col2Im, DeformConv ...
+std::span<const OpRow> signal_rows();  // DFT, STFT, windows
 
 }  // namespace gaf

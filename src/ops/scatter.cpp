@@ -1,4 +1,5 @@
-// Ops that write elements at positions held in a tensor: ScatterElements (once called Scatter), ScatterND, TensorScatter.
+// Ops that write elements at positions held in a tensor: ScatterElements (once called Scatter), ScatterND,
+// TensorScatter.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,8 +28,10 @@ void combine(Tensor& dst, int64_t i, const Tensor& src, int64_t k, const std::st
   auto apply = [&](auto a, auto b) {
     return op == "add" ? a + b : op == "mul" ? a * b : op == "max" ? std::max(a, b) : op == "min" ? std::min(a, b) : b;
   };
-  if (is_float(dst.dtype)) dst.set(i, apply(dst.get(i), src.get(k)));
-  else dst.set_int(i, apply(dst.get_int(i), src.get_int(k)));
+  if (is_float(dst.dtype))
+    dst.set(i, apply(dst.get(i), src.get(k)));
+  else
+    dst.set_int(i, apply(dst.get_int(i), src.get_int(k)));
 }
 
 void infer_scatter(InferContext& c) {
@@ -92,13 +95,21 @@ void eval_tensor_scatter(EvalContext& c) {
       }
       at += p * to[d];
     }
-    std::memcpy(out.mut<char>() + static_cast<size_t>(at) * size, update.as<char>() + static_cast<size_t>(i) * size, size);
+    std::memcpy(out.mut<char>() + static_cast<size_t>(at) * size, update.as<char>() + static_cast<size_t>(i) * size,
+                size);
   }
   c.results = {out};
 }
 
 OpRow scatter(std::string_view name, int min_args, void (*infer)(InferContext&), void (*eval)(EvalContext&)) {
-  return {.name = name, .friendly = name, .kind = OpKind::move, .min_args = min_args, .max_args = 3, .infer = infer, .eval = eval, .ulp = 1};
+  return {.name = name,
+          .friendly = name,
+          .kind = OpKind::move,
+          .min_args = min_args,
+          .max_args = 3,
+          .infer = infer,
+          .eval = eval,
+          .ulp = 1};
 }
 
 const OpRow kRows[] = {

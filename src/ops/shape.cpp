@@ -1,11 +1,11 @@
-// Views: ops that only say anew how the same elements are indexed, and ops that turn sizes into values. Each accepts the
-// operand form of ONNX and the canonical attribute form (ops/canonical.h).
+// Views: ops that only say anew how the same elements are indexed, and ops that turn sizes into values. Each accepts
+// the operand form of ONNX and the canonical attribute form (ops/canonical.h).
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "ops/expand.h"
 #include "ops/eval_util.h"
+#include "ops/expand.h"
 #include "ops/infer_util.h"
 #include "ops/rows.h"
 #include "ops/slice.h"
@@ -31,7 +31,8 @@ void infer_reshape(InferContext& c) {
   Expr rest(1);
   for (size_t i = 0; i < dims.size(); i++) {
     if (dims[i].is(0) && !zero_is_zero) {  // copies the dim at the same place
-      if (i >= x.dims.size()) c.fail("GAF3101", fmt::format("dimension {} is to be copied from an input of rank {}", i, x.dims.size()));
+      if (i >= x.dims.size())
+        c.fail("GAF3101", fmt::format("dimension {} is to be copied from an input of rank {}", i, x.dims.size()));
       dims[i] = x.dims[i];
     }
     if (dims[i].is(-1)) {
@@ -48,13 +49,17 @@ void infer_reshape(InferContext& c) {
     for (size_t i = 0; i < dims.size(); i++) {
       if (i == *open) continue;
       auto it = std::find(left.begin(), left.end(), dims[i]);
-      if (it != left.end() && !dims[i].is(0)) left.erase(it);
-      else right.push_back(dims[i]);
+      if (it != left.end() && !dims[i].is(0))
+        left.erase(it);
+      else
+        right.push_back(dims[i]);
     }
     const Expr num = product(left), den = product(right);
-    if (den.is(1)) dims[*open] = num;
+    if (den.is(1))
+      dims[*open] = num;
     else if (num.is_num() && den.is_num()) {
-      if (den.num() == 0 || num.num() % den.num()) c.fail("GAF3101", fmt::format("{} elements do not divide by {}", num.num(), den.num()));
+      if (den.num() == 0 || num.num() % den.num())
+        c.fail("GAF3101", fmt::format("{} elements do not divide by {}", num.num(), den.num()));
       dims[*open] = num.num() / den.num();
     } else {
       dims[*open] = floordiv(num, den);
@@ -75,11 +80,14 @@ void eval_reshape(EvalContext& c) {
       if (i >= x.dims.size()) fail(c, "GAF3101", "a dimension to be copied is not there");
       dims[i] = x.dims[i];
     }
-    if (dims[i] == -1) open = static_cast<int64_t>(i);
-    else rest *= dims[i];
+    if (dims[i] == -1)
+      open = static_cast<int64_t>(i);
+    else
+      rest *= dims[i];
   }
   if (open >= 0) dims[static_cast<size_t>(open)] = rest == 0 ? 0 : x.numel() / rest;
-  if (numel(dims) != x.numel()) fail(c, "GAF3101", fmt::format("{} elements cannot be reshaped to {}", x.numel(), numel(dims)));
+  if (numel(dims) != x.numel())
+    fail(c, "GAF3101", fmt::format("{} elements cannot be reshaped to {}", x.numel(), numel(dims)));
   c.results = {reshaped(x, dims)};
 }
 
@@ -101,8 +109,10 @@ void infer_squeeze(InferContext& c) {
       if (x.dims[i].is(1)) axes.push_back(static_cast<int64_t>(i));
   }
   for (size_t i = 0; i < x.dims.size(); i++) {
-    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) == axes.end()) out.dims.push_back(x.dims[i]);
-    else if (x.dims[i].is_num() && !x.dims[i].is(1)) c.fail("GAF3101", fmt::format("dimension {} has {} elements, not 1", i, x.dims[i].num()));
+    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) == axes.end())
+      out.dims.push_back(x.dims[i]);
+    else if (x.dims[i].is_num() && !x.dims[i].is(1))
+      c.fail("GAF3101", fmt::format("dimension {} has {} elements, not 1", i, x.dims[i].num()));
   }
   c.types = {out};
 }
@@ -283,19 +293,35 @@ void eval_size(EvalContext& c) { c.results = {tensor_of(DType::i64, {}, Ints{arg
 void infer_host_shape(InferContext& c) {
   const Dims value = attr_exprs(c.node, "value");
   const bool scalar = attr_int(c.node, "scalar", 0) != 0;
-  c.types = {{dtype_attr(c.node, "dtype", DType::i64), scalar ? Dims{} : Dims{Expr(static_cast<int64_t>(value.size()))}}};
+  c.types = {
+      {dtype_attr(c.node, "dtype", DType::i64), scalar ? Dims{} : Dims{Expr(static_cast<int64_t>(value.size()))}}};
   c.results = {value};
 }
 void eval_host_shape(EvalContext& c) {
   const Ints v = list_of(c, "value", 99);
-  c.results = {tensor_of(c.types[0].dtype, attr_int(c.node, "scalar", 0) ? Ints{} : Ints{static_cast<int64_t>(v.size())}, v)};
+  c.results = {
+      tensor_of(c.types[0].dtype, attr_int(c.node, "scalar", 0) ? Ints{} : Ints{static_cast<int64_t>(v.size())}, v)};
 }
 
 OpRow view(std::string_view name, int max_args, void (*infer)(InferContext&), void (*eval)(EvalContext&)) {
-  return {.name = name, .friendly = name, .kind = OpKind::view, .min_args = 1, .max_args = max_args, .infer = infer, .eval = eval, .ulp = 0};
+  return {.name = name,
+          .friendly = name,
+          .kind = OpKind::view,
+          .min_args = 1,
+          .max_args = max_args,
+          .infer = infer,
+          .eval = eval,
+          .ulp = 0};
 }
 OpRow sizes(std::string_view name, int args, void (*infer)(InferContext&), void (*eval)(EvalContext&)) {
-  return {.name = name, .friendly = name, .kind = OpKind::other, .min_args = args, .max_args = args, .infer = infer, .eval = eval, .ulp = 0};
+  return {.name = name,
+          .friendly = name,
+          .kind = OpKind::other,
+          .min_args = args,
+          .max_args = args,
+          .infer = infer,
+          .eval = eval,
+          .ulp = 0};
 }
 
 const OpRow kRows[] = {

@@ -77,7 +77,8 @@ void eval_dft(EvalContext& c) {
   walk<2>(outer, {in_strides, out_strides}, [&](auto& at) {
     line.assign(static_cast<size_t>(2 * n), 0.0);
     for (int64_t t = 0; t < std::min(n, given_n); t++)
-      for (int64_t p = 0; p < parts; p++) line[static_cast<size_t>(2 * t + p)] = v[static_cast<size_t>(at[0] + t * in_strides[axis] + p)];
+      for (int64_t p = 0; p < parts; p++)
+        line[static_cast<size_t>(2 * t + p)] = v[static_cast<size_t>(at[0] + t * in_strides[axis] + p)];
     if (onesided && inverse)  // the other half of the spectrum mirrors the first
       for (int64_t t = given_n; t < n; t++) {
         line[static_cast<size_t>(2 * t)] = line[static_cast<size_t>(2 * (n - t))];
@@ -85,7 +86,8 @@ void eval_dft(EvalContext& c) {
       }
     transform(line, n, bins, inverse, result);
     for (int64_t k = 0; k < bins; k++)
-      for (int64_t p = 0; p < out_parts; p++) out[static_cast<size_t>(at[1] + k * out_strides[axis] + p)] = result[static_cast<size_t>(2 * k + p)];
+      for (int64_t p = 0; p < out_parts; p++)
+        out[static_cast<size_t>(at[1] + k * out_strides[axis] + p)] = result[static_cast<size_t>(2 * k + p)];
   });
   c.results = {tensor_of(x.dtype, dims, out)};
 }
@@ -98,15 +100,20 @@ void infer_stft(InferContext& c) {
   const auto step = known_ints(c, 1), length = known_ints(c, 3);
   Dim frame = c.has_arg(2) ? c.arg(2).dims[0] : c.has_arg(3) ? (length ? Expr((*length)[0]) : fresh_dim(c)) : x[1];
   const Dim frames = step && (*step)[0] > 0 ? floordiv(x[1] - frame, Expr((*step)[0])) + Expr(1) : fresh_dim(c);
-  c.types = {{c.arg(0).dtype, {x[0], frames, attr_int(c.node, "onesided", 1) ? floordiv(frame, Expr(2)) + Expr(1) : frame, 2}}};
+  c.types = {{c.arg(0).dtype,
+              {x[0], frames, attr_int(c.node, "onesided", 1) ? floordiv(frame, Expr(2)) + Expr(1) : frame, 2}}};
 }
 
 void eval_stft(EvalContext& c) {
   const Tensor& x = arg(c, 0);
-  const int64_t batch = x.dims[0], length = x.dims[1], parts = x.dims.size() > 2 ? x.dims[2] : 1, step = arg(c, 1).get_int(0);
+  const int64_t batch = x.dims[0], length = x.dims[1], parts = x.dims.size() > 2 ? x.dims[2] : 1,
+                step = arg(c, 1).get_int(0);
   const int64_t frame = has(c, 2) ? arg(c, 2).numel() : has(c, 3) ? arg(c, 3).get_int(0) : length;
-  if (step < 1 || frame < 1 || frame > length) fail(c, "GAF3101", fmt::format("frames of {} every {} of a signal of {}", frame, step, length));
-  const std::vector<double> v = elements<double>(x), window = has(c, 2) ? elements<double>(arg(c, 2)) : std::vector<double>(static_cast<size_t>(frame), 1.0);
+  if (step < 1 || frame < 1 || frame > length)
+    fail(c, "GAF3101", fmt::format("frames of {} every {} of a signal of {}", frame, step, length));
+  const std::vector<double> v = elements<double>(x),
+                            window = has(c, 2) ? elements<double>(arg(c, 2))
+                                               : std::vector<double>(static_cast<size_t>(frame), 1.0);
   const int64_t frames = (length - frame) / step + 1, bins = attr_int(c.node, "onesided", 1) ? frame / 2 + 1 : frame;
   std::vector<double> out, line(static_cast<size_t>(2 * frame)), result;
   for (int64_t b = 0; b < batch; b++)
@@ -114,7 +121,8 @@ void eval_stft(EvalContext& c) {
       std::fill(line.begin(), line.end(), 0.0);
       for (int64_t t = 0; t < frame; t++)
         for (int64_t p = 0; p < parts; p++)
-          line[static_cast<size_t>(2 * t + p)] = window[static_cast<size_t>(t)] * v[static_cast<size_t>((b * length + f * step + t) * parts + p)];
+          line[static_cast<size_t>(2 * t + p)] =
+              window[static_cast<size_t>(t)] * v[static_cast<size_t>((b * length + f * step + t) * parts + p)];
       transform(line, frame, bins, false, result);
       out.insert(out.end(), result.begin(), result.end());
     }
@@ -149,9 +157,11 @@ void infer_mel(InferContext& c) {
               {length ? Expr((*length)[0] / 2 + 1) : fresh_dim(c), bins ? Expr((*bins)[0]) : fresh_dim(c)}}};
 }
 void eval_mel(EvalContext& c) {
-  const int64_t bins = arg(c, 0).get_int(0), length = arg(c, 1).get_int(0), rate = arg(c, 2).get_int(0), rows = length / 2 + 1;
+  const int64_t bins = arg(c, 0).get_int(0), length = arg(c, 1).get_int(0), rate = arg(c, 2).get_int(0),
+                rows = length / 2 + 1;
   auto mel = [](double f) { return 2595 * std::log10(1 + f / 700); };
-  const double low = mel(arg(c, 3).get(0)), high = mel(arg(c, 4).get(0)), step = (high - low) / static_cast<double>(bins + 2);
+  const double low = mel(arg(c, 3).get(0)), high = mel(arg(c, 4).get(0)),
+               step = (high - low) / static_cast<double>(bins + 2);
   auto edge = [&](int64_t i) {  // of triangle i, as a spectrogram bin
     const double f = 700 * (std::pow(10.0, (static_cast<double>(i) * step + low) / 2595) - 1);
     return static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * f / static_cast<double>(rate)));
@@ -163,15 +173,24 @@ void eval_mel(EvalContext& c) {
       if (r >= 0 && r < rows) out[static_cast<size_t>(r * bins + i)] = v;
     };
     if (lo == mid) put(mid, 1);
-    for (int64_t r = lo; r < mid; r++) put(r + (lo == mid ? 0 : 1), static_cast<double>(r + 1 - lo) / static_cast<double>(mid - lo));
+    for (int64_t r = lo; r < mid; r++)
+      put(r + (lo == mid ? 0 : 1), static_cast<double>(r + 1 - lo) / static_cast<double>(mid - lo));
     for (int64_t r = mid; r < hi; r++) put(r, static_cast<double>(hi - r) / static_cast<double>(hi - mid));
   }
   c.results = {tensor_of(c.types[0].dtype, {rows, bins}, out)};
 }
 
-OpRow signal(std::string_view name, int min_args, int max_args, void (*infer)(InferContext&), void (*eval)(EvalContext&)) {
-  return {.name = name, .friendly = name, .kind = OpKind::other, .min_args = min_args, .max_args = max_args, .infer = infer,
-          .eval = eval, .ulp = 256, .cheap = false};
+OpRow signal(std::string_view name, int min_args, int max_args, void (*infer)(InferContext&),
+             void (*eval)(EvalContext&)) {
+  return {.name = name,
+          .friendly = name,
+          .kind = OpKind::other,
+          .min_args = min_args,
+          .max_args = max_args,
+          .infer = infer,
+          .eval = eval,
+          .ulp = 256,
+          .cheap = false};
 }
 
 const OpRow kRows[] = {

@@ -1,5 +1,5 @@
-// See slice.h. Symbolic dims are taken to be >= 0; a symbolic bound counts as "from the start" unless it can be seen to be
-// negative.
+// See slice.h. Symbolic dims are taken to be >= 0; a symbolic bound counts as "from the start" unless it can be seen to
+// be negative.
 #include "ops/slice.h"
 
 #include <fmt/format.h>

@@ -14,7 +14,8 @@ struct SliceRange {
   int64_t step;
 };
 
-// ONNX Slice: bounds in attributes (opset < 10, canonical) or operands; negative bounds count from the end, bounds clamp.
+// ONNX Slice: bounds in attributes (opset < 10, canonical) or operands; negative bounds count from the end, bounds
+// clamp.
 std::optional<std::vector<SliceRange>> slices_of(const InferContext& c);  // nothing: bounds only known at run time
 std::vector<SliceRange> slices_of(const EvalContext& c);
 // One axis.

@@ -1,5 +1,5 @@
-// Softmax and its kin. Before opset 13 they work on the tensor flattened to two dims at `axis` (default 1); since then on
-// the one axis (default -1). Canonical graphs carry `axis` and, for the old meaning, `flatten`=1.
+// Softmax and its kin. Before opset 13 they work on the tensor flattened to two dims at `axis` (default 1); since then
+// on the one axis (default -1). Canonical graphs carry `axis` and, for the old meaning, `flatten`=1.
 #include <cmath>
 #include <limits>
 
@@ -103,11 +103,32 @@ Value expand_log_softmax(GraphBuilder& b, const Node& n, std::span<const Value> 
 }
 
 const OpRow kRows[] = {
-    {.name = "Softmax", .friendly = "Softmax", .kind = OpKind::composite, .min_args = 1, .max_args = 1, .infer = infer_axis,
-     .eval = eval_softmax, .expand = expand_softmax, .ulp = 16, .cheap = false},
-    {.name = "LogSoftmax", .friendly = "LogSoftmax", .kind = OpKind::composite, .min_args = 1, .max_args = 1, .infer = infer_axis,
-     .eval = eval_log_softmax, .expand = expand_log_softmax, .ulp = 16, .cheap = false},
-    {.name = "Hardmax", .friendly = "Hardmax", .kind = OpKind::other, .min_args = 1, .max_args = 1, .infer = infer_axis,
+    {.name = "Softmax",
+     .friendly = "Softmax",
+     .kind = OpKind::composite,
+     .min_args = 1,
+     .max_args = 1,
+     .infer = infer_axis,
+     .eval = eval_softmax,
+     .expand = expand_softmax,
+     .ulp = 16,
+     .cheap = false},
+    {.name = "LogSoftmax",
+     .friendly = "LogSoftmax",
+     .kind = OpKind::composite,
+     .min_args = 1,
+     .max_args = 1,
+     .infer = infer_axis,
+     .eval = eval_log_softmax,
+     .expand = expand_log_softmax,
+     .ulp = 16,
+     .cheap = false},
+    {.name = "Hardmax",
+     .friendly = "Hardmax",
+     .kind = OpKind::other,
+     .min_args = 1,
+     .max_args = 1,
+     .infer = infer_axis,
      .eval = eval_hardmax},
 };
 

@@ -25,11 +25,13 @@ void infer_linear_attention(InferContext& c) {
 // S = exp(g) S + k (x) (v or beta (v - S^T k)); o = scale q^T S, token by token
 void eval_linear_attention(EvalContext& c) {
   const Tensor &q = arg(c, 0), &v = arg(c, 2);
-  const int64_t q_heads = attr_int(c.node, "q_num_heads", 1), kv_heads = attr_int(c.node, "kv_num_heads", 1), group = q_heads / kv_heads;
+  const int64_t q_heads = attr_int(c.node, "q_num_heads", 1), kv_heads = attr_int(c.node, "kv_num_heads", 1),
+                group = q_heads / kv_heads;
   const int64_t batch = q.dims[0], length = q.dims[1], dk = q.dims[2] / q_heads, dv = v.dims[2] / kv_heads;
   const std::string rule = attr_str(c.node, "update_rule", "gated_delta");
   const bool gated = rule == "gated" || rule == "gated_delta", delta = rule == "delta" || rule == "gated_delta";
-  if (gated != has(c, 4) || delta != has(c, 5)) fail(c, "GAF3101", fmt::format("decay and beta do not fit update_rule '{}'", rule));
+  if (gated != has(c, 4) || delta != has(c, 5))
+    fail(c, "GAF3101", fmt::format("decay and beta do not fit update_rule '{}'", rule));
   double scale = attr_float(c.node, "scale", 0);
   if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(dk));
   const auto qs = elements<double>(q), ks = elements<double>(arg(c, 1)), vs = elements<double>(v);
@@ -46,7 +48,8 @@ void eval_linear_attention(EvalContext& c) {
         const double* k = ks.data() + ((b * length + t) * kv_heads + h) * dk;
         const double* x = vs.data() + ((b * length + t) * kv_heads + h) * dv;
         for (int64_t i = 0; i < dk && gated; i++) {
-          const double g = decay[static_cast<size_t>((b * length + t) * decays + (decays == kv_heads ? h : h * dk + i))];
+          const double g =
+              decay[static_cast<size_t>((b * length + t) * decays + (decays == kv_heads ? h : h * dk + i))];
           for (int64_t j = 0; j < dv; j++) s[i * dv + j] *= std::exp(g);
         }
         for (int64_t j = 0; j < dv; j++) {
@@ -81,7 +84,8 @@ void eval_causal_conv(EvalContext& c) {
   const int64_t batch = x.dims[0], channels = x.dims[1], length = x.dims[2], taps = w.dims[2], before = taps - 1;
   const auto xs = elements<double>(x), ws = elements<double>(w);
   const auto bias = has(c, 2) ? elements<double>(arg(c, 2)) : std::vector<double>(static_cast<size_t>(channels), 0.0);
-  const auto past = has(c, 3) ? elements<double>(arg(c, 3)) : std::vector<double>(static_cast<size_t>(batch * channels * before), 0.0);
+  const auto past = has(c, 3) ? elements<double>(arg(c, 3))
+                              : std::vector<double>(static_cast<size_t>(batch * channels * before), 0.0);
   const std::string activation = attr_str(c.node, "activation", "none");
   std::vector<double> out(xs.size()), state, line(static_cast<size_t>(before + length));
   for (int64_t r = 0; r < batch * channels; r++) {
@@ -89,7 +93,8 @@ void eval_causal_conv(EvalContext& c) {
     std::copy(xs.begin() + r * length, xs.begin() + (r + 1) * length, line.begin() + before);
     for (int64_t t = 0; t < length; t++) {
       double acc = bias[static_cast<size_t>(r % channels)];
-      for (int64_t k = 0; k < taps; k++) acc += line[static_cast<size_t>(t + k)] * ws[static_cast<size_t>(r % channels * taps + k)];
+      for (int64_t k = 0; k < taps; k++)
+        acc += line[static_cast<size_t>(t + k)] * ws[static_cast<size_t>(r % channels * taps + k)];
       out[static_cast<size_t>(r * length + t)] = activation == "none" ? acc : acc / (1 + std::exp(-acc));
     }
     state.insert(state.end(), line.end() - before, line.end());
@@ -98,10 +103,26 @@ void eval_causal_conv(EvalContext& c) {
 }
 
 const OpRow kRows[] = {
-    {.name = "LinearAttention", .friendly = "LinearAttention", .kind = OpKind::other, .min_args = 3, .max_args = 6, .results = -1,
-     .infer = infer_linear_attention, .eval = eval_linear_attention, .ulp = 64, .cheap = false},
-    {.name = "CausalConvWithState", .friendly = "CausalConv", .kind = OpKind::other, .min_args = 2, .max_args = 4, .results = -1,
-     .infer = infer_causal_conv, .eval = eval_causal_conv, .ulp = 64, .cheap = false},
+    {.name = "LinearAttention",
+     .friendly = "LinearAttention",
+     .kind = OpKind::other,
+     .min_args = 3,
+     .max_args = 6,
+     .results = -1,
+     .infer = infer_linear_attention,
+     .eval = eval_linear_attention,
+     .ulp = 64,
+     .cheap = false},
+    {.name = "CausalConvWithState",
+     .friendly = "CausalConv",
+     .kind = OpKind::other,
+     .min_args = 2,
+     .max_args = 4,
+     .results = -1,
+     .infer = infer_causal_conv,
+     .eval = eval_causal_conv,
+     .ulp = 64,
+     .cheap = false},
 };
 
 }  // namespace

@@ -17,7 +17,8 @@ namespace {
 
 void infer_grid_sample(InferContext& c) {
   const Dims &x = c.arg(0).dims, &grid = c.arg(1).dims;
-  if (x.size() < 3 || grid.size() != x.size()) c.fail("GAF3101", "X and the grid do not have the same rank of at least 3");
+  if (x.size() < 3 || grid.size() != x.size())
+    c.fail("GAF3101", "X and the grid do not have the same rank of at least 3");
   Dims out{x[0], x[1]};
   out.insert(out.end(), grid.begin() + 1, grid.end() - 1);
   c.types = {{c.arg(0).dtype, out}};
@@ -43,8 +44,12 @@ struct Sampler {
       if (i < 0 || i >= dims[d]) {
         if (padding == "zeros") return 0;
         const auto n = static_cast<double>(dims[d]);
-        if (padding == "border") i = std::clamp<int64_t>(i, 0, dims[d] - 1);
-        else i = static_cast<int64_t>(std::lround(corners ? reflected(static_cast<double>(i), 0, n - 1) : std::clamp(reflected(static_cast<double>(i), -0.5, n - 0.5), 0.0, n - 1)));
+        if (padding == "border")
+          i = std::clamp<int64_t>(i, 0, dims[d] - 1);
+        else
+          i = static_cast<int64_t>(
+              std::lround(corners ? reflected(static_cast<double>(i), 0, n - 1)
+                                  : std::clamp(reflected(static_cast<double>(i), -0.5, n - 0.5), 0.0, n - 1)));
       }
       offset += i * strides[d];
     }
@@ -64,7 +69,8 @@ struct Sampler {
       const double distance = std::fabs(p[d] - static_cast<double>(left + k)), a = -0.75;
       double w = 1 - distance;
       if (mode == "cubic")
-        w = distance <= 1 ? ((a + 2) * distance - (a + 3)) * distance * distance + 1 : ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a;
+        w = distance <= 1 ? ((a + 2) * distance - (a + 3)) * distance * distance + 1
+                          : ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a;
       index[d] = left + k;
       sum += w * sample(plane, p, d + 1, index);
     }
@@ -93,15 +99,18 @@ void eval_grid_sample(EvalContext& c) {
   for (int64_t b = 0; b < batch; b++)
     for (int64_t o = 0; o < outs; o++) {
       for (size_t d = 0; d < rank; d++) {  // the grid's last dim is in the order x, y, z: last spatial dim first
-        const double g = places[static_cast<size_t>((b * outs + o) * static_cast<int64_t>(rank) + static_cast<int64_t>(rank - 1 - d))];
+        const double g = places[static_cast<size_t>((b * outs + o) * static_cast<int64_t>(rank) +
+                                                    static_cast<int64_t>(rank - 1 - d))];
         const auto n = static_cast<double>(s.dims[d]);
         double v = s.corners ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2;
         if (s.padding == "border") v = std::clamp(v, 0.0, n - 1);
-        if (s.padding == "reflection") v = s.corners ? reflected(v, 0, n - 1) : std::clamp(reflected(v, -0.5, n - 0.5), 0.0, n - 1);
+        if (s.padding == "reflection")
+          v = s.corners ? reflected(v, 0, n - 1) : std::clamp(reflected(v, -0.5, n - 0.5), 0.0, n - 1);
         p[d] = v;
       }
       for (int64_t ch = 0; ch < channels; ch++)
-        out[static_cast<size_t>((b * channels + ch) * outs + o)] = s.sample(data.data() + (b * channels + ch) * plane, p, 0, index);
+        out[static_cast<size_t>((b * channels + ch) * outs + o)] =
+            s.sample(data.data() + (b * channels + ch) * plane, p, 0, index);
     }
   Ints dims{batch, channels};
   dims.insert(dims.end(), out_spatial.begin(), out_spatial.end());
@@ -151,11 +160,14 @@ void eval_affine_grid(EvalContext& c) {
 void infer_roi_align(InferContext& c) {
   need_rank(c, 0, 4);
   need_rank(c, 1, 2);
-  c.types = {{c.arg(0).dtype, {c.arg(1).dims[0], c.arg(0).dims[1], attr_int(c.node, "output_height", 1), attr_int(c.node, "output_width", 1)}}};
+  c.types = {{c.arg(0).dtype,
+              {c.arg(1).dims[0], c.arg(0).dims[1], attr_int(c.node, "output_height", 1),
+               attr_int(c.node, "output_width", 1)}}};
 }
 
 // Bilinear value at (y, x) of a plane; 0 beyond one pixel outside.
-double bilinear(const double* plane, int64_t height, int64_t width, double y, double x, double (*join)(double, double)) {
+double bilinear(const double* plane, int64_t height, int64_t width, double y, double x,
+                double (*join)(double, double)) {
   if (y < -1 || y > static_cast<double>(height) || x < -1 || x > static_cast<double>(width)) return 0;
   y = std::max(y, 0.0), x = std::max(x, 0.0);
   int64_t y0 = std::min(static_cast<int64_t>(y), height - 1), x0 = std::min(static_cast<int64_t>(x), width - 1);
@@ -170,9 +182,11 @@ double bilinear(const double* plane, int64_t height, int64_t width, double y, do
 void eval_roi_align(EvalContext& c) {
   const Tensor& x = arg(c, 0);
   const int64_t channels = x.dims[1], height = x.dims[2], width = x.dims[3], rois = arg(c, 1).dims[0];
-  const int64_t oh = attr_int(c.node, "output_height", 1), ow = attr_int(c.node, "output_width", 1), ratio = attr_int(c.node, "sampling_ratio", 0);
+  const int64_t oh = attr_int(c.node, "output_height", 1), ow = attr_int(c.node, "output_width", 1),
+                ratio = attr_int(c.node, "sampling_ratio", 0);
   const double scale = attr_float(c.node, "spatial_scale", 1);
-  const bool half = attr_str(c.node, "coordinate_transformation_mode", c.opset < 16 ? "output_half_pixel" : "half_pixel") == "half_pixel";
+  const bool half = attr_str(c.node, "coordinate_transformation_mode",
+                             c.opset < 16 ? "output_half_pixel" : "half_pixel") == "half_pixel";
   const bool largest = attr_str(c.node, "mode", "avg") == "max";
   const std::vector<double> data = elements<double>(x), boxes = elements<double>(arg(c, 1));
   const Ints batches = elements<int64_t>(arg(c, 2));
@@ -184,7 +198,8 @@ void eval_roi_align(EvalContext& c) {
     double w = box[2] * scale - shift - x0, h = box[3] * scale - shift - y0;
     if (!half) w = std::max(w, 1.0), h = std::max(h, 1.0);
     const double bh = h / static_cast<double>(oh), bw = w / static_cast<double>(ow);
-    const int64_t ny = ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(bh)), nx = ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(bw));
+    const int64_t ny = ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(bh)),
+                  nx = ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(bw));
     for (int64_t ch = 0; ch < channels; ch++) {
       const double* plane = data.data() + (batches[static_cast<size_t>(r)] * channels + ch) * height * width;
       for (int64_t py = 0; py < oh; py++)
@@ -193,10 +208,13 @@ void eval_roi_align(EvalContext& c) {
           bool first = true;
           for (int64_t iy = 0; iy < ny; iy++)
             for (int64_t ix = 0; ix < nx; ix++) {
-              const double y = y0 + static_cast<double>(py) * bh + (static_cast<double>(iy) + 0.5) * bh / static_cast<double>(ny);
-              const double at = x0 + static_cast<double>(px) * bw + (static_cast<double>(ix) + 0.5) * bw / static_cast<double>(nx);
+              const double y =
+                  y0 + static_cast<double>(py) * bh + (static_cast<double>(iy) + 0.5) * bh / static_cast<double>(ny);
+              const double at =
+                  x0 + static_cast<double>(px) * bw + (static_cast<double>(ix) + 0.5) * bw / static_cast<double>(nx);
               if (largest) {  // the standard takes the largest weighted corner
-                const double v = bilinear(plane, height, width, y, at, [](double a, double b) { return std::max(a, b); });
+                const double v =
+                    bilinear(plane, height, width, y, at, [](double a, double b) { return std::max(a, b); });
                 sum = first ? v : std::max(sum, v);
               } else {
                 sum += bilinear(plane, height, width, y, at, [](double a, double b) { return a + b; });
@@ -248,7 +266,8 @@ void eval_nms(EvalContext& c) {
       std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) { return score[x] > score[y]; });
       for (int64_t i : order) {
         if (static_cast<int64_t>(kept.size()) >= most) break;
-        if (std::any_of(kept.begin(), kept.end(), [&](int64_t j) { return overlap(box(k, i), box(k, j)) > iou; })) continue;
+        if (std::any_of(kept.begin(), kept.end(), [&](int64_t j) { return overlap(box(k, i), box(k, j)) > iou; }))
+          continue;
         kept.push_back(i);
         out.insert(out.end(), {k, cl, i});
       }
@@ -256,9 +275,17 @@ void eval_nms(EvalContext& c) {
   c.results = {tensor_of(DType::i64, {static_cast<int64_t>(out.size()) / 3, 3}, out)};
 }
 
-OpRow vision(std::string_view name, int min_args, int max_args, void (*infer)(InferContext&), void (*eval)(EvalContext&)) {
-  return {.name = name, .friendly = name, .kind = OpKind::other, .min_args = min_args, .max_args = max_args, .infer = infer,
-          .eval = eval, .ulp = 64, .cheap = false};
+OpRow vision(std::string_view name, int min_args, int max_args, void (*infer)(InferContext&),
+             void (*eval)(EvalContext&)) {
+  return {.name = name,
+          .friendly = name,
+          .kind = OpKind::other,
+          .min_args = min_args,
+          .max_args = max_args,
+          .infer = infer,
+          .eval = eval,
+          .ulp = 64,
+          .cheap = false};
 }
 
 const OpRow kRows[] = {

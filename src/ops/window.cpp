@@ -30,7 +30,8 @@ Window window_of(const Node& n, const Dims& spatial, std::vector<int64_t> kernel
   if (w.kernel.size() != rank || w.strides.size() != rank || w.dilations.size() != rank || w.pads.size() != 2 * rank)
     bad(fmt::format("kernel_shape, strides, dilations or pads do not fit {} spatial dimensions", rank));
   for (size_t i = 0; i < rank; i++)
-    if (w.kernel[i] < 1 || w.strides[i] < 1 || w.dilations[i] < 1) bad("kernel_shape, strides and dilations must be positive");
+    if (w.kernel[i] < 1 || w.strides[i] < 1 || w.dilations[i] < 1)
+      bad("kernel_shape, strides and dilations must be positive");
   const std::string auto_pad = attr_str(n, "auto_pad", "NOTSET");
   const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   if (auto_pad == "VALID") w.pads = Dims(2 * rank, Expr(0));

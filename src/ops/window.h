@@ -1,5 +1,5 @@
-// Windows of convolutions and pools: kernel size, strides, dilations and pads of a node, with auto_pad resolved, for symbolic
-// sizes (inference) and for numbers (evaluation). Spatial dims are those between batch and channel.
+// Windows of convolutions and pools: kernel size, strides, dilations and pads of a node, with auto_pad resolved, for
+// symbolic sizes (inference) and for numbers (evaluation). Spatial dims are those between batch and channel.
 #pragma once
 #include <vector>
 
@@ -10,8 +10,8 @@ namespace gaf {
 
 struct Window {
   std::vector<int64_t> kernel, strides, dilations;
-  Dims pads;      // begin of each spatial dim, then end of each
-  Dims out;       // spatial dims of the result
+  Dims pads;  // begin of each spatial dim, then end of each
+  Dims out;   // spatial dims of the result
 };
 inline bool channels_last(const Node& n) { return attr_str(n, "layout", "") == "NHWC"; }
 // Spatial dims of a data type: between batch and channel by the node's layout.

@@ -1,6 +1,6 @@
-// Runs cases in the ONNX backend layout (CASE/model.onnx, CASE/test_data_set_K/{input,output}_I.pb) through shape inference,
-// canonical form and the reference evaluation, and compares with the expected outputs. Each case runs in a process of its
-// own, so that a crash is one failure.
+// Runs cases in the ONNX backend layout (CASE/model.onnx, CASE/test_data_set_K/{input,output}_I.pb) through shape
+// inference, canonical form and the reference evaluation, and compares with the expected outputs. Each case runs in a
+// process of its own, so that a crash is one failure.
 //   conformance_runner ROOT < lines of "case rtol atol";  prints "ok CASE" or "FAIL CASE: reason" a line
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,7 +44,8 @@ std::string shape(const std::vector<int64_t>& dims) {
 
 // Empty if equal within the tolerances.
 std::string difference(const Tensor& got, const Tensor& want, const Case& c) {
-  if (got.dtype != want.dtype) return "type " + std::string(name(got.dtype)) + ", expected " + std::string(name(want.dtype));
+  if (got.dtype != want.dtype)
+    return "type " + std::string(name(got.dtype)) + ", expected " + std::string(name(want.dtype));
   if (got.dims != want.dims) return "shape " + shape(got.dims) + ", expected " + shape(want.dims);
   int64_t wrong = 0, first = -1;
   for (int64_t i = 0; i < want.numel(); i++) {
@@ -59,11 +60,13 @@ std::string difference(const Tensor& got, const Tensor& want, const Case& c) {
   }
   if (wrong == 0) return "";
   std::ostringstream s;
-  s << wrong << " of " << want.numel() << " elements differ, first at " << first << ": " << got.get(first) << ", expected " << want.get(first);
+  s << wrong << " of " << want.numel() << " elements differ, first at " << first << ": " << got.get(first)
+    << ", expected " << want.get(first);
   return s.str();
 }
 
-std::string compare(const char* form, const gaf::Graph& g, const std::vector<Tensor>& in, const std::vector<Tensor>& want, const Case& c) {
+std::string compare(const char* form, const gaf::Graph& g, const std::vector<Tensor>& in,
+                    const std::vector<Tensor>& want, const Case& c) {
   const std::vector<Tensor> got = gaf::interpret_graph(g, in);
   if (got.size() < want.size()) return std::string(form) + ": too few outputs";
   for (size_t i = 0; i < want.size(); i++) {

@@ -79,8 +79,7 @@ void check(const Sample& s, bool symbolic) {
     now.push_back(n.op == "input" || n.op == "constant" ? b.add(n) : expanded(b, n, operands));
   }
   b.g.outputs = {{now[whole.outputs[0].value.node], "y"}};
-  for (const Node& n : b.g.nodes)
-    EXPECT_FALSE(is_kind(n, OpKind::composite)) << n.op;
+  for (const Node& n : b.g.nodes) EXPECT_FALSE(is_kind(n, OpKind::composite)) << n.op;
   const Type& t = b.g.type(b.g.outputs[0].value);
   EXPECT_EQ(t, whole.type(whole.outputs[0].value));
   const Tensor want = interpret_graph(whole, args)[0], got = interpret_graph(b.g, args)[0];
@@ -91,7 +90,8 @@ void check(const Sample& s, bool symbolic) {
   }
   // inference agrees with the types the expansion wrote
   const Graph again = infer(b.g).graph;
-  for (size_t i = 0; i < again.nodes.size(); i++) EXPECT_EQ(again.nodes[i].types, b.g.nodes[i].types) << again.nodes[i].op;
+  for (size_t i = 0; i < again.nodes.size(); i++)
+    EXPECT_EQ(again.nodes[i].types, b.g.nodes[i].types) << again.nodes[i].op;
 }
 
 TEST(Expansion, AgreesWithEvaluation) {

@@ -36,8 +36,8 @@ inline std::vector<double> values(const Tensor& t) {
 }
 
 // A graph of one node over inputs like the given tensors; with `constants`, operands from 1 on are constants.
-inline Graph one_node(const std::string& op, const std::vector<Tensor>& args, Attrs attrs = {}, bool constants = false, size_t results = 1,
-                      int opset = 21) {
+inline Graph one_node(const std::string& op, const std::vector<Tensor>& args, Attrs attrs = {}, bool constants = false,
+                      size_t results = 1, int opset = 21) {
   GraphBuilder b;
   b.g.opset = opset;
   Node n;
@@ -55,8 +55,8 @@ inline Graph one_node(const std::string& op, const std::vector<Tensor>& args, At
 }
 
 // Runs the node as written and in canonical form; both must agree, and with the inferred type. Returns the results.
-inline std::vector<Tensor> run(const std::string& op, const std::vector<Tensor>& args, Attrs attrs = {}, bool constants = false,
-                               size_t results = 1, int opset = 21) {
+inline std::vector<Tensor> run(const std::string& op, const std::vector<Tensor>& args, Attrs attrs = {},
+                               bool constants = false, size_t results = 1, int opset = 21) {
   const Inferred typed = infer(one_node(op, args, std::move(attrs), constants, results, opset));
   const std::vector<Tensor> inputs = constants ? std::vector<Tensor>{args[0]} : args;
   std::vector<Tensor> out = interpret_graph(typed.graph, inputs);
@@ -70,9 +70,11 @@ inline std::vector<Tensor> run(const std::string& op, const std::vector<Tensor>&
   return out;
 }
 
-inline void expect_near(const Tensor& got, const std::vector<int64_t>& dims, const std::vector<double>& want, double tolerance = 1e-6) {
+inline void expect_near(const Tensor& got, const std::vector<int64_t>& dims, const std::vector<double>& want,
+                        double tolerance = 1e-6) {
   ASSERT_EQ(got.dims, dims);
-  for (size_t i = 0; i < want.size(); i++) EXPECT_NEAR(got.get(static_cast<int64_t>(i)), want[i], tolerance) << "element " << i;
+  for (size_t i = 0; i < want.size(); i++)
+    EXPECT_NEAR(got.get(static_cast<int64_t>(i)), want[i], tolerance) << "element " << i;
 }
 
 }  // namespace gaf::testing

@@ -1,5 +1,5 @@
-// Every row of the op table is complete, and the scalar program of each elementwise row means what its `eval` means: the two
-// are written apart, so this can fail.
+// Every row of the op table is complete, and the scalar program of each elementwise row means what its `eval` means:
+// the two are written apart, so this can fail.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,16 +47,35 @@ TEST(OpTable, NamesResolve) {
 
 // ---- scalar programs against evaluation ----
 
-const std::vector<double> kFloats = {0.0,  -0.0, 1.0,   -1.0, 0.5,  -0.5,  0.25, 2.0,   -2.0,     3.0,
-                                     -3.0, 1e-3, -1e-3, 7.25, -7.25, 12.5, -12.5, 1.5,  std::numeric_limits<double>::infinity(),
-                                     -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()};
+const std::vector<double> kFloats = {0.0,
+                                     -0.0,
+                                     1.0,
+                                     -1.0,
+                                     0.5,
+                                     -0.5,
+                                     0.25,
+                                     2.0,
+                                     -2.0,
+                                     3.0,
+                                     -3.0,
+                                     1e-3,
+                                     -1e-3,
+                                     7.25,
+                                     -7.25,
+                                     12.5,
+                                     -12.5,
+                                     1.5,
+                                     std::numeric_limits<double>::infinity(),
+                                     -std::numeric_limits<double>::infinity(),
+                                     std::numeric_limits<double>::quiet_NaN()};
 const std::vector<int64_t> kInts = {0, 1, -1, 2, -2, 3, 7, -7, 100, -100, 127, -128};
 
 std::vector<DType> types_of(std::string_view op) {
   static const std::set<std::string_view> boolean = {"And", "Or", "Xor", "Not"};
   static const std::set<std::string_view> integer = {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"};
-  static const std::set<std::string_view> both = {"Add", "Sub", "Mul", "Neg", "Abs", "Sign", "Max", "Min", "Sum", "Relu", "Equal", "Less",
-                                                  "LessOrEqual", "Greater", "GreaterOrEqual"};
+  static const std::set<std::string_view> both = {"Add",   "Sub",  "Mul",         "Neg",     "Abs",
+                                                  "Sign",  "Max",  "Min",         "Sum",     "Relu",
+                                                  "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"};
   if (boolean.contains(op)) return {DType::b1};
   if (integer.contains(op)) return {DType::i32, DType::i64};
   if (both.contains(op)) return {DType::f32, DType::i32, DType::i64};
@@ -115,8 +134,10 @@ void check_row(const OpRow& r, DType t) {
     args.push_back(Tensor::make(r.name == "Where" && k == 0 ? DType::b1 : t, {total}));
     for (int64_t i = 0; i < total; i++) {
       const auto pick = static_cast<size_t>(i / static_cast<int64_t>(std::pow(n, k))) % n;
-      if (is_float(args.back().dtype)) args.back().set(i, kFloats[pick]);
-      else args.back().set_int(i, args.back().dtype == DType::b1 ? static_cast<int64_t>(pick % 2) : kInts[pick]);
+      if (is_float(args.back().dtype))
+        args.back().set(i, kFloats[pick]);
+      else
+        args.back().set_int(i, args.back().dtype == DType::b1 ? static_cast<int64_t>(pick % 2) : kInts[pick]);
     }
   }
   Attrs attrs;
@@ -129,7 +150,8 @@ void check_row(const OpRow& r, DType t) {
   ASSERT_FALSE(program.steps.empty());
   EXPECT_EQ(program.steps.back().out, node.types[0].dtype);
   const Tensor want = interpret_graph(g, args)[0];
-  static const std::set<std::string_view> cancels = {"Sum", "Mean", "Gelu", "BiasGelu", "FastGelu"};  // sums of parts of either sign
+  static const std::set<std::string_view> cancels = {"Sum", "Mean", "Gelu", "BiasGelu",
+                                                     "FastGelu"};  // sums of parts of either sign
   int shown = 0;
   for (int64_t i = 0; i < total && shown < 3; i++) {
     std::vector<Number> operands;
@@ -142,11 +164,13 @@ void check_row(const OpRow& r, DType t) {
     }
     if (r.name == "Cast" && nan) continue;  // no number to convert to
     const Number got = run_program(program, operands);
-    const bool same = is_float(want.dtype) ? close(got.f, want.get(i), r.ulp, cancels.contains(r.name) ? largest : 0) : got.i == want.get_int(i);
+    const bool same = is_float(want.dtype) ? close(got.f, want.get(i), r.ulp, cancels.contains(r.name) ? largest : 0)
+                                           : got.i == want.get_int(i);
     if (same) continue;
     shown++;
-    ADD_FAILURE() << r.name << " on " << name(t) << " at (" << operands[0].f << (arity > 1 ? ", " + std::to_string(operands[1].f) : "")
-                  << "): program " << (is_float(want.dtype) ? got.f : static_cast<double>(got.i)) << ", eval " << want.get(i);
+    ADD_FAILURE() << r.name << " on " << name(t) << " at (" << operands[0].f
+                  << (arity > 1 ? ", " + std::to_string(operands[1].f) : "") << "): program "
+                  << (is_float(want.dtype) ? got.f : static_cast<double>(got.i)) << ", eval " << want.get(i);
   }
 }
 

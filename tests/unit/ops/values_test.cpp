@@ -1,4 +1,5 @@
-// Evaluation against numbers computed by hand, and shape inference with symbols. The node conformance cases cover the rest.
+// Evaluation against numbers computed by hand, and shape inference with symbols. The node conformance cases cover the
+// rest.
 #include <gtest/gtest.h>
 
 #include "graphs.h"
@@ -13,7 +14,8 @@ TEST(Eval, SoftmaxBothMeanings) {
   const Tensor x = floats({1, 2, 2}, {0, 0, std::log(3.0), 0});
   expect_near(run("Softmax", {x}, {{"axis", int64_t{2}}})[0], {1, 2, 2}, {0.5, 0.5, 0.75, 0.25});
   // before opset 13 everything from the axis on is one row
-  expect_near(run("Softmax", {x}, {{"axis", int64_t{1}}}, false, 1, 11)[0], {1, 2, 2}, {1.0 / 6, 1.0 / 6, 0.5, 1.0 / 6});
+  expect_near(run("Softmax", {x}, {{"axis", int64_t{1}}}, false, 1, 11)[0], {1, 2, 2},
+              {1.0 / 6, 1.0 / 6, 0.5, 1.0 / 6});
 }
 
 TEST(Eval, MatMulRanks) {
@@ -33,13 +35,16 @@ TEST(Eval, MatMulRanks) {
 
 TEST(Eval, Gemm) {
   const Tensor a = floats({2, 1}, {1, 2}), b = floats({3, 1}, {1, 2, 3}), c = floats({3}, {1, 1, 1});
-  expect_near(run("Gemm", {a, b, c}, {{"transB", int64_t{1}}, {"alpha", 2.0}, {"beta", 3.0}})[0], {2, 3}, {5, 7, 9, 7, 11, 15});
+  expect_near(run("Gemm", {a, b, c}, {{"transB", int64_t{1}}, {"alpha", 2.0}, {"beta", 3.0}})[0], {2, 3},
+              {5, 7, 9, 7, 11, 15});
 }
 
 TEST(Eval, ConvolutionInBothLayouts) {
-  const Tensor x = floats({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}), w = floats({1, 1, 2, 2}, {1, 0, 0, 1}), b = floats({1}, {10});
+  const Tensor x = floats({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}), w = floats({1, 1, 2, 2}, {1, 0, 0, 1}),
+               b = floats({1}, {10});
   expect_near(run("Conv", {x, w, b})[0], {1, 1, 2, 2}, {16, 18, 22, 24});
-  expect_near(run("Conv", {x, w, b}, {{"auto_pad", std::string("SAME_UPPER")}, {"strides", Ints{2, 2}}})[0], {1, 1, 2, 2}, {16, 13, 17, 19});
+  expect_near(run("Conv", {x, w, b}, {{"auto_pad", std::string("SAME_UPPER")}, {"strides", Ints{2, 2}}})[0],
+              {1, 1, 2, 2}, {16, 13, 17, 19});
   Tensor last = x;
   last.dims = {1, 3, 3, 1};
   expect_near(run("Conv", {last, w, b}, {{"layout", std::string("NHWC")}, {"pads", Ints{1, 1, 0, 0}}})[0], {1, 3, 3, 1},
@@ -49,8 +54,9 @@ TEST(Eval, ConvolutionInBothLayouts) {
 TEST(Eval, Pools) {
   const Tensor x = floats({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
   expect_near(run("MaxPool", {x}, {{"kernel_shape", Ints{2, 2}}})[0], {1, 1, 2, 2}, {5, 6, 8, 9});
-  expect_near(run("AveragePool", {x}, {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}, {"ceil_mode", int64_t{1}}})[0], {1, 1, 2, 2},
-              {3, 4.5, 7.5, 9});
+  expect_near(
+      run("AveragePool", {x}, {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}, {"ceil_mode", int64_t{1}}})[0],
+      {1, 1, 2, 2}, {3, 4.5, 7.5, 9});
 }
 
 TEST(Eval, SliceAndPadBothForms) {
@@ -59,14 +65,16 @@ TEST(Eval, SliceAndPadBothForms) {
   expect_near(run("Slice", {x, list({4}), list({-100}), list({0}), list({-2})}, {}, true)[0], {3}, {4, 2, 0});
   expect_near(run("Slice", {x, list({-3}), list({99})}, {}, true)[0], {3}, {2, 3, 4});
   expect_near(run("Slice", {x, list({-3}), list({99})})[0], {3}, {2, 3, 4});  // bounds only known at run time
-  expect_near(run("Pad", {x, list({1, 2})}, {{"mode", std::string("reflect")}}, true)[0], {8}, {1, 0, 1, 2, 3, 4, 3, 2});
+  expect_near(run("Pad", {x, list({1, 2})}, {{"mode", std::string("reflect")}}, true)[0], {8},
+              {1, 0, 1, 2, 3, 4, 3, 2});
 }
 
 TEST(Eval, CastRules) {
   const Tensor x = floats({4}, {1.9, -1.9, 300, 0.4});
   EXPECT_EQ(values(run("Cast", {x}, {{"to", int64_t{3}}})[0]), (std::vector<double>{1, -1, 127, 0}));
   EXPECT_EQ(values(run("Cast", {x}, {{"to", int64_t{9}}})[0]), (std::vector<double>{1, 1, 1, 1}));
-  EXPECT_EQ(values(run("Cast", {of_type(DType::i32, {2}, {300, -1})}, {{"to", int64_t{2}}})[0]), (std::vector<double>{44, 255}));
+  EXPECT_EQ(values(run("Cast", {of_type(DType::i32, {2}, {300, -1})}, {{"to", int64_t{2}}})[0]),
+            (std::vector<double>{44, 255}));
 }
 
 TEST(Infer, ShapeProgramFoldsToSizes) {
@@ -99,7 +107,8 @@ TEST(Infer, ShapeProgramFoldsToSizes) {
 }
 
 TEST(Infer, SymbolicWindows) {
-  Graph g = one_node("Conv", {wavy({1, 1, 9, 9}), wavy({4, 1, 3, 3})}, {{"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}, true);
+  Graph g = one_node("Conv", {wavy({1, 1, 9, 9}), wavy({4, 1, 3, 3})},
+                     {{"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}, true);
   g.syms = {{"h", 1, 4096, 0}};
   g.nodes[0].types[0].dims[2] = Expr::sym(0);
   const Graph typed = infer(g).graph;
