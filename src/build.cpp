@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <set>
 #include <thread>
 
@@ -71,7 +72,11 @@ void generate(std::vector<Job>& jobs, const Target& t, KernelCache& cache, int t
 class Assembler {
  public:
   Assembler(const Graph& g) : g_(g) {
-    for (const Sym& s : g.syms) out_.symbols.push_back(s.name);
+    for (const Sym& s : g.syms) {
+      out_.symbols.push_back(s.name);
+      // a range that nothing narrowed is a guess for pricing, not a limit
+      out_.most.push_back(s.hi < Sym{}.hi ? s.hi : std::numeric_limits<int64_t>::max());
+    }
   }
   RunPlan out_;
 

@@ -106,6 +106,11 @@ void bind_inputs(const RunPlan& plan, std::span<const Tensor> inputs, std::vecto
                                                  b.name, expected_shape(plan, b.dims, values)));
       }
       if (b.dims[d].eval(values) != inputs[i].dims[d]) wrong_shape(plan, i, inputs[i], values);
+      if (b.dims[d].op() != ExprOp::sym || plan.most.empty()) continue;
+      const auto symbol = static_cast<size_t>(b.dims[d].sym_id());
+      if (values[symbol] > plan.most[symbol])
+        throw UserError("GAF3102", fmt::format("input '{}': dimension '{}' is {}, the model takes at most {}", b.name,
+                                               plan.symbols[symbol], values[symbol], plan.most[symbol]));
     }
   }
 }

@@ -207,6 +207,14 @@ TEST(Binding, ExpressionsAreCheckedAndSolved) {
   EXPECT_EQ(refusal(e, {floats({4, 7}), floats({4, 8}), floats({7})}), "");
 }
 
+TEST(Binding, SizesBeyondWhatTheModelAllows) {
+  RunPlan p = chain();
+  p.most = {6};
+  Executor e(std::move(p), 1);
+  EXPECT_EQ(refusal(e, {floats({6})}), "");
+  EXPECT_THAT(refusal(e, {floats({7})}), HasSubstr("is 7, the model takes at most 6"));
+}
+
 TEST(Binding, WhatCannotBeSolved) {
   RunPlan p = chain();
   p.buffers[0].dims = {n * 2 + 1};
