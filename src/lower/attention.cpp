@@ -241,6 +241,9 @@ class Attention {
   // Columns of a softmax step over a row of scores.
   int64_t step() const { return column_step(key_block_, t_.row_lanes, t_.lanes); }
 
+  // The steps that hold keys.
+  Expr row_end(const Unit& u, int64_t w) const { return u.valid.is_num() ? Expr(key_block_) : ceildiv(u.valid, w) * w; }
+
   // Keys behind the last count as masked.
   void pad_row(const Unit& u, const Expr& i) {
     if (u.valid.is(key_block_)) return;
@@ -262,7 +265,7 @@ class Attention {
     pad_row(u, i);
     Ref most = b.tile("v", DType::f32, 1, w), top = b.tile("t", DType::f32, 1, 1);
     b.map(most, S::mov, {kNothing});
-    b.loop("c", 0, key_block_, w, LoopKind::seq, [&](Expr c) { b.map(most, S::max, {Builder::part(u.scores, i, 1, c, w), most}); });
+    b.loop("c", 0, row_end(u, w), w, LoopKind::seq, [&](Expr c) { b.map(most, S::max, {Builder::part(u.scores, i, 1, c, w), most}); });
     b.reduce(top, S::max, 1, most);
     return top;
   }
@@ -271,7 +274,7 @@ class Attention {
     int64_t w = step();
     Ref sums = b.tile("v", DType::f32, 1, w), sum = b.tile("t", DType::f32, 1, 1);
     b.map(sums, S::mov, {0.0});
-    b.loop("c", 0, key_block_, w, LoopKind::seq, [&](Expr c) {
+    b.loop("c", 0, row_end(u, w), w, LoopKind::seq, [&](Expr c) {
       Ref x = b.tile("x", DType::f32, 1, w), cell = Builder::part(u.scores, i, 1, c, w);
       b.map(x, S::sub, {cell, top});
       b.map(x, S::expn, {x});

@@ -19,6 +19,8 @@ using kir::Slice;
 
 // K steps that one pass over the row block takes (ISA.md "K block"): longer products accumulate through scratch.
 constexpr int64_t kMaxK = 1024;
+// Up to this K a row block is sized with the rows of the result in it.
+constexpr int64_t kShortK = 256;
 // Below this many multiply-adds a kernel is not worth splitting for more workers.
 constexpr double kWorthSplitting = 1e6;
 
@@ -206,7 +208,7 @@ class Contraction {
   void choose() {
     std::optional<int64_t> m = number(m_), n = number(n_), k = number(k_);
     bool few = m && *m <= 3;
-    tile_ = few ? RegTile{static_cast<int>(*m), narrow(n)} : pick_tile(t_, m, n);
+    tile_ = few ? RegTile{static_cast<int>(*m), narrow(n)} : pick_tile(t_, m, n, aliasing_rows());
     int64_t scratch = t_.memory(Mem::scratch)->bytes;
     kc_ = k ? k_block(*k, kMaxK) : 0;
     bool ragged = !n || *n % tile_.cols != 0;
@@ -229,7 +231,9 @@ class Contraction {
       return;
     }
     int64_t depth = kc_ ? kc_ : kMaxK;
-    int64_t block = std::max<int64_t>(1, t_.row_block_bytes / (depth * 4));
+    // With a short K the result's own rows weigh as much as those of A.
+    int64_t width = n && depth <= kShortK ? depth + *n : depth;
+    int64_t block = std::max<int64_t>(1, t_.row_block_bytes / (width * 4));
     // Two thirds of the scratch for a copied block of A or partial sums.
     int64_t row_bytes = (copy_a_ ? depth : 0) * 4 + (k_blocks_.is(1) ? 0 : tile_.cols * 4);
     if (row_bytes) block = std::min(block, scratch / 2 / row_bytes - tile_.rows);
@@ -240,6 +244,13 @@ class Contraction {
     for (const Expr& b : batch_) work *= static_cast<double>(number(b).value_or(1));
     int64_t blocks = work < kWorthSplitting ? 1 : static_cast<int64_t>(4 * t_.cores / units) + 1;
     rows_ = plan_rows(m_, tile_.rows, block, blocks);
+  }
+
+  // Rows of A that lie a multiple of 4 KiB apart share one set of the L1 cache: no more of them than it has ways, less the
+  // lines of B that pass through (ISA.md, 1024x1024x1024).
+  int aliasing_rows() const {
+    const Expr& stride = a_.strides[a_.strides.size() - 2];
+    return !copy_a_ && stride.is_num() && stride.num() != 0 && stride.num() * 4 % 4096 == 0 ? 8 : 64;
   }
 
   // Columns of a panel for a few rows: the target's default, or less for a narrow result.

@@ -31,17 +31,17 @@ double column_cycles(const Target& t, int64_t rows, int tile, int vecs) {
   if (big < 0) return 1e30;  // would need three sizes
   double c = static_cast<double>(big) * step_cycles(t, tile, vecs);
   if (n > big) c += static_cast<double>(n - big) * step_cycles(t, tile - 1, vecs);
-  return n > big && big > 0 ? c * 1.02 : c;  // a second body: twice the compile time
+  return n > big && big > 0 ? c * 1.04 : c;  // a second body: twice the compile time
 }
 
 }  // namespace
 
-RegTile pick_tile(const Target& t, std::optional<int64_t> rows, std::optional<int64_t> cols) {
+RegTile pick_tile(const Target& t, std::optional<int64_t> rows, std::optional<int64_t> cols, int most_rows) {
   RegTile best{t.tile_rows, t.tile_vecs * t.lanes};
   if (!rows && !cols) return best;
   double least = 1e300;
   for (int vecs : {t.tile_vecs, 4, 3, 2, 1}) {
-    int most = max_tile_rows(t, vecs), width = vecs * t.lanes;
+    int most = std::min(most_rows, max_tile_rows(t, vecs)), width = vecs * t.lanes;
     double panels = cols ? std::ceil(static_cast<double>(*cols) / width) : 1.0 / width;
     if (!rows) {  // symbolic: the largest tile whose rows are a multiple of 4 where there is one
       int r = most >= 4 && vecs != t.tile_vecs ? most / 4 * 4 : std::min(most, t.tile_rows);

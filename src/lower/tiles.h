@@ -17,7 +17,8 @@ struct RegTile {
 int max_tile_rows(const Target& t, int vecs);
 // The cheapest register tile for rows x cols of result by the measured costs of ISA.md ("Register tile"); unknown rows
 // (symbolic) or columns give the target's default. Prefers rows that divide: one tile body compiles in half the time.
-RegTile pick_tile(const Target& t, std::optional<int64_t> rows, std::optional<int64_t> cols);
+// `most_rows`: no tile has more.
+RegTile pick_tile(const Target& t, std::optional<int64_t> rows, std::optional<int64_t> cols, int most_rows = 64);
 // The same where every tile has the same rows and the last one computes rows that are thrown away (pixels of an image row).
 RegTile pick_pixels(const Target& t, int64_t pixels, int64_t cols);
 
