@@ -189,7 +189,9 @@ Lanes Emitter::both(const Lanes& a, const Lanes& b) {
 Val Emitter::clamped_row(const Window& w, int64_t r) {
   auto part = [&](int64_t i, const Bound& b, const Stride& s) -> Val {
     if (!b.hi || syms_.range(*b.hi).lo > i) return times(ir_.i64(i), s);
-    return times(ir_.smin(ir_.i64(i), syms_.value(*b.hi - Expr(1))), s);
+    Val last = syms_.value(*b.hi - Expr(1));
+    if (syms_.range(*b.hi).lo < 1) last = ir_.smax(last, ir_.i64(0));
+    return times(ir_.smin(ir_.i64(i), last), s);
   };
   Val bytes = part(w.inner ? r % w.inner : r, w.row_bound, w.row);
   return w.inner ? ir_.add(bytes, part(r / w.inner, w.outer_bound, w.outer)) : bytes;

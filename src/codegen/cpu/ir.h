@@ -68,9 +68,6 @@ class Ir {
   void call_and_return(const std::string& callee, const Vals& args);
   Val call(const std::string& callee, const Vals& args);
   void ret(Val v = nullptr);
-  bool has_function(const std::string& name) const;
-  // Runs f (which begins, fills and ends another function) and comes back to where this function was being written.
-  void aside(const std::function<void()>& f);
 
   // ---- constants ----
   Val num(Type t, double v);  // of an integer type: v converted
@@ -87,7 +84,6 @@ class Ir {
   Val mul(Val a, Val b);
   Val sdiv(Val a, Val b);
   Val udiv(Val a, Val b);
-  Val srem(Val a, Val b);
   Val urem(Val a, Val b);
   Val and_(Val a, Val b);
   Val or_(Val a, Val b);
@@ -138,7 +134,6 @@ class Ir {
   Val splat(Val v, int lanes);
   Val extract(Val v, int i);
   Val insert(Val v, Val x, int i);
-  Val extract(Val v, Val i);
   Val shuffle(Val a, Val b, std::span<const int> mask);  // b may be null; -1: any
   Val any(Val b1);                                       // is one lane set
 

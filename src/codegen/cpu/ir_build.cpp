@@ -72,7 +72,6 @@ Val Ir::sub(Val a, Val b) { return is_zero(b) ? a : s_->b.CreateSub(a, b); }
 Val Ir::mul(Val a, Val b) { return is_one(a) ? b : is_one(b) ? a : s_->b.CreateMul(a, b); }
 Val Ir::sdiv(Val a, Val b) { return s_->b.CreateSDiv(a, b); }
 Val Ir::udiv(Val a, Val b) { return is_one(b) ? a : s_->b.CreateUDiv(a, b); }
-Val Ir::srem(Val a, Val b) { return s_->b.CreateSRem(a, b); }
 Val Ir::urem(Val a, Val b) { return s_->b.CreateURem(a, b); }
 Val Ir::and_(Val a, Val b) { return s_->b.CreateAnd(a, b); }
 Val Ir::or_(Val a, Val b) { return s_->b.CreateOr(a, b); }
@@ -177,7 +176,6 @@ Val Ir::splat(Val v, int lanes) { return lanes == 1 ? v : s_->b.CreateVectorSpla
 Val Ir::extract(Val v, int i) {
   return type(v).lanes == 1 ? v : s_->b.CreateExtractElement(v, static_cast<uint64_t>(i));
 }
-Val Ir::extract(Val v, Val i) { return s_->b.CreateExtractElement(v, i); }
 Val Ir::insert(Val v, Val x, int i) {
   return type(v).lanes == 1 ? x : s_->b.CreateInsertElement(v, x, static_cast<uint64_t>(i));
 }

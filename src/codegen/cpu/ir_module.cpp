@@ -114,11 +114,6 @@ void Ir::ret(Val v) {
   else
     s_->b.CreateRetVoid();
 }
-bool Ir::has_function(const std::string& name) const { return s_->functions.count(name) > 0; }
-void Ir::aside(const std::function<void()>& f) {
-  llvm::IRBuilder<>::InsertPointGuard guard(s_->b);
-  f();
-}
 
 // ---- the end ----
 void Ir::check() const {

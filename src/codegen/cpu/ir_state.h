@@ -16,7 +16,6 @@ struct Ir::State {
   std::unique_ptr<llvm::TargetMachine> machine;
   llvm::IRBuilder<> b{context};
   std::map<std::string, llvm::Function*> functions;
-  llvm::MDNode* no_unroll = nullptr;
 
   llvm::Type* scalar(Elem e);
   llvm::Type* type(Type t);

@@ -134,4 +134,21 @@ inline void expect_compiled_like_interpreted(const KernelRun& r, unsigned seed =
   }
 }
 
+// The same over sizes drawn from the class of each size symbol.
+inline void expect_compiled_at_random_sizes(KernelRun r, int times) {
+  const kir::Kernel k = kir::parse_kernel(r.text);
+  std::mt19937 g(static_cast<unsigned>(times));
+  for (int n = 0; n < times && !::testing::Test::HasFatalFailure(); n++) {
+    r.sizes.clear();
+    for (const kir::Symbol& s : k.syms)
+      if (s.kind == kir::SymKind::size) {
+        const int64_t steps = s.hi / s.mult - (s.lo + s.mult - 1) / s.mult + 1;
+        r.sizes.push_back(((s.lo + s.mult - 1) / s.mult + static_cast<int64_t>(g() % static_cast<uint64_t>(steps))) *
+                          s.mult);
+      }
+    SCOPED_TRACE("random sizes, number " + std::to_string(n));
+    expect_compiled_like_interpreted(r, static_cast<unsigned>(n));
+  }
+}
+
 }  // namespace gaf

@@ -12,6 +12,7 @@ void run(std::string text, std::vector<std::vector<int64_t>> sizes = {{}}, doubl
     expect_compiled_like_interpreted({text, s, {}, tolerance});
     if (::testing::Test::HasFatalFailure()) return;
   }
+  if (!sizes[0].empty()) expect_compiled_at_random_sizes({text, {}, {}, tolerance}, 4);
 }
 
 // ---- elementwise ----
