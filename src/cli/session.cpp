@@ -96,6 +96,10 @@ Session::Session(CommandLine l) : line(std::move(l)) {
 Model Session::load() const {
   if (line.model.empty())
     throw UserError("GAF1102", "gaf " + line.command + " needs a model", "gaf " + line.command + " MODEL.onnx");
+  for (const char* later : {".gafm", ".pt2", ".mlir", ".pb"})
+    if (line.model.ends_with(later))
+      throw UserError("GAF4009", fmt::format("loading {} files is not available in this version", later),
+                      "give an .onnx or .gaf file");
   LoadOptions o;
   for (const std::string& s : line.all("shape")) o.shapes.push_back(shape_option(s));
   for (const std::string& s : line.all("dim")) o.dims.push_back(dim_option(s));

@@ -3,14 +3,11 @@
 #include "runtime/pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <system_error>
 #include <thread>
-
-#include "base/cpus.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -43,21 +40,6 @@ void relax() {
 uint64_t number_of(uint64_t state) { return state >> kNumberShift; }
 int threads_of(uint64_t state) { return static_cast<int>(state >> kThreadsShift & kThreadsMask); }
 
-// Worker `slot` goes to the slot-th CPU of the mask, if the pool's threads are exactly the CPUs that the process has:
-// then moving them can only hurt. With fewer threads, or a quota, the system knows better.
-void pin(int slot, int threads) {
-  cpu_set_t mask;
-  if (sched_getaffinity(0, sizeof mask, &mask) != 0 || CPU_COUNT(&mask) != threads || host_cores() != threads) return;
-  for (int cpu = 0, i = 0; cpu < CPU_SETSIZE; cpu++) {
-    if (!CPU_ISSET(cpu, &mask) || i++ != slot) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
-    return;
-  }
-}
-
 }  // namespace
 
 Pool& Pool::process() {
@@ -87,10 +69,7 @@ void Pool::reserve(int threads) {
   pthread_sigmask(SIG_SETMASK, &all, &old);
   for (int slot = workers() + 1; slot < threads; slot++) {
     try {
-      std::thread([this, slot, threads] {
-        pin(slot, threads);
-        worker(slot);
-      }).detach();
+      std::thread([this, slot] { worker(slot); }).detach();
     } catch (const std::system_error&) {
       refused_.store(true, std::memory_order_relaxed);  // work with those that started, and do not ask again
       break;

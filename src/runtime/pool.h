@@ -2,6 +2,10 @@
 // threads take units by an atomic counter, so a slow or busy core holds nobody up. The calling thread works too.
 // Workers spin for some tens of microseconds after a job, then park. Results never depend on who ran which unit.
 //
+// Workers are not pinned: where the caller runs is the program's affair, and a worker pinned to the caller's CPU, or to
+// the one that another process's pool has pinned too, waits while other CPUs are idle. They inherit the affinity mask
+// of the thread that first asked for them.
+//
 // The floating-point environment is left as the process has it: neither flush-to-zero nor denormals-are-zero is set, in
 // workers or in callers, so that a kernel gives the same bits in every thread and denormal results are those of IEEE
 // 754. Kernels that would hand denormals on (a softmax far below its maximum) clamp them in their own text.

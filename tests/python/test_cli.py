@@ -192,7 +192,7 @@ def test_exit_codes(folder):
     (folder / "noise.onnx").write_bytes(os.urandom(1000))
     cases = [
         (["rum", "m.onnx"], 2, "did you mean 'run'"), (["run", "m.onnx", "--stratgy", "x"], 2, "did you mean '--strategy'"), (["run", "m.onnx", "--random", "x"], 2, "GAF1102"),
-        (["bisect", "m.onnx"], 2, "GAF4009"), (["run", "noise.onnx"], 3, "GAF3001"), (["run", "absent.onnx"], 7, "GAF8001"),
+        (["bisect", "m.onnx"], 2, "GAF4009"), (["run", "m.gafm"], 2, "GAF4009"), (["run", "noise.onnx"], 3, "GAF3001"), (["run", "absent.onnx"], 7, "GAF8001"),
         (["run", "m.onnx", "--shape", "x:4,8", "--max-memory", "100B"], 6, "GAF6003"), (["run", "m.onnx", "--shape", "x:4,8", "--target", "nothing"], 2, "GAF2204"),
     ]
     for words, code, text in cases:
