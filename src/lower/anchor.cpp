@@ -99,6 +99,8 @@ std::optional<Verdict> refuse_space(Lowering& l, uint32_t anchor, const Space& s
       return Verdict::no("iteration-mismatch", fmt::format("output '{}' does not depend on {}", fn.outputs[o].name, fn.nodes[anchor].op));
     if (fn.type(v).dims != fn.nodes[anchor].types[0].dims)
       return Verdict::no("iteration-mismatch", fmt::format("output '{}' has another shape than {}", fn.outputs[o].name, fn.nodes[anchor].op));
+    if (!l.through(l.output_sink(o).access, nullptr, &space))
+      return Verdict::no("layout", fmt::format("output '{}' is no strided view over the dims of {}", fn.outputs[o].name, fn.nodes[anchor].op));
     wanted.push_back(v);
   }
   return refuse_values(l, anchor, space, wanted);
@@ -137,14 +139,21 @@ void loop(Lowering& l, const std::string& stem, const Expr& n, const std::functi
 
 kir::Ref full_ref(Lowering& l, const Access& a, std::vector<kir::Slice> at) {
   const kir::Buf& buf = l.b.k.bufs[static_cast<size_t>(a.buf)];
-  const std::vector<Expr> own = dense_strides(a.dims);
-  bool direct = a.offset.is(0) && a.dims == buf.shape;
+  const std::vector<Expr> own = dense_strides(a.dims), theirs = dense_strides(buf.shape);
   std::vector<Expr> strides = a.strides;
-  for (size_t d = 0; d < a.dims.size(); d++) {
+  for (size_t d = 0; d < a.dims.size(); d++)
     if (a.dims[d].is(1)) strides[d] = own[d];
-    direct = direct && strides[d] == own[d];
+  // The buffer itself, where the access has its dims and besides only dims of 1 at index 0; matched from the last one.
+  std::vector<kir::Slice> direct;
+  size_t left = buf.shape.size();
+  bool fits = a.offset.is(0);
+  for (size_t d = a.dims.size(); d-- > 0 && fits;) {
+    bool same = left > 0 && a.dims[d] == buf.shape[left - 1] && (strides[d] == theirs[left - 1] || a.dims[d].is(1));
+    if (same) direct.insert(direct.begin(), at[d]), left--;
+    else fits = a.dims[d].is(1) && !at[d].n && at[d].at.is(0);
   }
-  return kir::Builder::at(direct ? a.buf : l.view(a.buf, a.dims, strides, a.offset), std::move(at));
+  if (fits && left == 0) return kir::Builder::at(a.buf, std::move(direct));
+  return kir::Builder::at(l.view(a.buf, a.dims, strides, a.offset), std::move(at));
 }
 
 bool unit_inner(const Access& a) { return a.dims.empty() || a.dims.back().is(1) || a.strides.back().is(1); }

@@ -36,6 +36,13 @@ TEST(Convolution, SymbolicBatchAndImage) {
 )", {{3, 3}, {8, 9}, {21, 70}});
 }
 
+TEST(Convolution, SizesThatAreExpressions) {
+  check(R"(graph @k(size N in 1..1024, size A in 1..4096, size B in 1..4096, %0: f32[N,(A + max(0, -A + ((A + 1)/2)*2))/2 - 1,(B + max(0, -B + ((B + 1)/2)*2))/2 - 1,10], %1: f32[16,10,3,3] const) -> (%2) {
+  %2 = Conv(%0, %1) {kernel_shape=[3,3], layout="NHWC"} : f32[N,(A + max(0, -A + ((A + 1)/2)*2))/2 - 3,(B + max(0, -B + ((B + 1)/2)*2))/2 - 3,16]
+}
+)", {{2, 13, 20}});
+}
+
 TEST(Convolution, ChannelScaleBehindIt) {
   check(R"(graph @k(%0: f32[2,6,6,8], %1: f32[16,8,1,1] const, %2: f32[2,1,1,16]) -> (%4) {
   %3 = Conv(%0, %1) {kernel_shape=[1,1], layout="NHWC"} : f32[2,6,6,16]
