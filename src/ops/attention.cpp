@@ -26,6 +26,8 @@ void infer_attention(InferContext& c) {
   need_rank(c, 1, q.dims.size());
   need_rank(c, 2, q.dims.size());
   const Dim q_heads = heads_of(c, 0, "q_num_heads"), kv_heads = heads_of(c, 1, "kv_num_heads");
+  if (kv_heads.is_num() && kv_heads.num() < 1) c.fail("GAF3101", "kv_num_heads must be positive");
+  if (c.has_arg(4)) need_rank(c, 4, 4);
   if (packed && (!c.node.attrs.contains("q_num_heads") || !c.node.attrs.contains("kv_num_heads")))
     c.fail("GAF3101", "three-dimensional operands need q_num_heads and kv_num_heads");
   const Dim q_len = q.dims[packed ? 1 : 2], v_size = packed ? floordiv(v.dims[2], kv_heads) : v.dims[3];
@@ -40,13 +42,16 @@ void infer_attention(InferContext& c) {
 }
 
 // [batch, heads, length, size] from that or from [batch, length, heads * size]
-Tensor by_heads(const Tensor& t, int64_t heads) {
+Tensor by_heads(const EvalContext& c, const Tensor& t, int64_t heads) {
   if (t.dims.size() == 4) return t;
+  if (heads < 1 || t.dims[2] % heads) fail(c, "GAF3101", fmt::format("{} elements for {} heads", t.dims[2], heads));
   return transposed(reshaped(t, {t.dims[0], t.dims[1], heads, t.dims[2] / heads}), {0, 2, 1, 3});
 }
 
-Tensor joined(const Tensor& past, const Tensor& now) {
+Tensor joined(const EvalContext& c, const Tensor& past, const Tensor& now) {
   Ints dims = past.dims;
+  if (dims.size() != 4 || dims[0] != now.dims[0] || dims[1] != now.dims[1] || dims[3] != now.dims[3])
+    fail(c, "GAF3101", "the cache does not fit the keys and values");
   dims[2] += now.dims[2];
   Tensor out = Tensor::make(now.dtype, dims);
   const Ints strides = strides_of(dims);
@@ -80,15 +85,17 @@ Mask mask_of(const EvalContext& c, const Ints& full) {
 void eval_attention(EvalContext& c) {
   const bool packed = arg(c, 0).dims.size() == 3;
   const int64_t q_heads_attr = attr_int(c.node, "q_num_heads", 1), kv_heads_attr = attr_int(c.node, "kv_num_heads", 1);
-  const Tensor q = by_heads(arg(c, 0), q_heads_attr);
-  Tensor k = by_heads(arg(c, 1), kv_heads_attr), v = by_heads(arg(c, 2), kv_heads_attr);
+  const Tensor q = by_heads(c, arg(c, 0), q_heads_attr);
+  Tensor k = by_heads(c, arg(c, 1), kv_heads_attr), v = by_heads(c, arg(c, 2), kv_heads_attr);
   const int64_t past = has(c, 4) ? arg(c, 4).dims[2] : 0;
-  if (has(c, 4)) k = joined(arg(c, 4), k);
-  if (has(c, 5)) v = joined(arg(c, 5), v);
+  if (has(c, 4)) k = joined(c, arg(c, 4), k);
+  if (has(c, 5)) v = joined(c, arg(c, 5), v);
   const int64_t batch = q.dims[0], heads = q.dims[1], q_len = q.dims[2], size = q.dims[3];
   const int64_t kv_heads = k.dims[1], kv_len = k.dims[2], v_size = v.dims[3], group = heads / kv_heads;
   if (kv_heads == 0 || heads % kv_heads)
     fail(c, "GAF3101", fmt::format("{} query heads over {} key heads", heads, kv_heads));
+  if (k.dims[0] != batch || v.dims[0] != batch || v.dims[1] != kv_heads || v.dims[2] != kv_len || k.dims[3] != size)
+    fail(c, "GAF3101", "the shapes of Q, K and V do not agree");
   const double scale = attr_float(c.node, "scale", 1 / std::sqrt(static_cast<double>(size)));
   const double softcap = attr_float(c.node, "softcap", 0);
   const int64_t mode = attr_int(c.node, "qk_matmul_output_mode", 0), left = attr_int(c.node, "left_window_size", -1);
@@ -96,7 +103,7 @@ void eval_attention(EvalContext& c) {
   const bool causal = attr_int(c.node, "is_causal", 0) != 0;
   const Ints full{batch, heads, q_len, kv_len}, full_strides = strides_of(full);
   const Mask mask = mask_of(c, full);
-  const Ints lengths = has(c, 6) ? elements<int64_t>(arg(c, 6)) : Ints{};
+  const Ints lengths = has(c, 6) ? elements<int64_t>(arg_of(c, 6, batch)) : Ints{};
   const std::vector<double> qs = elements<double>(q), ks = elements<double>(k), vs = elements<double>(v);
   std::vector<double> out(static_cast<size_t>(batch * heads * q_len * v_size), 0.0),
       shown(static_cast<size_t>(numel(full)));
@@ -149,10 +156,17 @@ void eval_attention(EvalContext& c) {
 
 // ---- RotaryEmbedding: pairs of elements turned by an angle of the position ----
 
+void infer_rotary(InferContext& c) {
+  const size_t rank = c.arg(0).dims.size();
+  if (rank != 3 && rank != 4) c.fail("GAF3101", "three or four dimensions are needed");
+  if (c.arg(1).dims.empty() || c.arg(2).dims.empty()) c.fail("GAF3101", "the caches are scalars");
+  c.types = {c.arg(0)};
+}
+
 void eval_rotary(EvalContext& c) {
   const Tensor& given = arg(c, 0);
   const bool packed = given.dims.size() == 3;
-  const Tensor x = by_heads(given, attr_int(c.node, "num_heads", 1));
+  const Tensor x = by_heads(c, given, attr_int(c.node, "num_heads", 1));
   const int64_t batch = x.dims[0], heads = x.dims[1], length = x.dims[2], size = x.dims[3];
   int64_t turned = attr_int(c.node, "rotary_embedding_dim", 0);
   if (turned == 0) turned = size;
@@ -161,14 +175,16 @@ void eval_rotary(EvalContext& c) {
   const std::vector<double> cosines = elements<double>(arg(c, 1)), sines = elements<double>(arg(c, 2));
   if (arg(c, 1).dims.back() != half)
     fail(c, "GAF3101", fmt::format("the caches have {} angles, {} are needed", arg(c, 1).dims.back(), half));
-  const Ints positions = has(c, 3) ? elements<int64_t>(arg(c, 3)) : Ints{};
+  const Ints positions = has(c, 3) ? elements<int64_t>(arg_of(c, 3, batch * length)) : Ints{};
+  if (half < 1 || turned > size || sines.size() != cosines.size())
+    fail(c, "GAF3101", "the caches do not fit the heads");
   std::vector<double> v = elements<double>(x);
   for (int64_t b = 0; b < batch; b++)
     for (int64_t h = 0; h < heads; h++)
       for (int64_t t = 0; t < length; t++) {
         double* p = v.data() + ((b * heads + h) * length + t) * size;
         const int64_t at = positions.empty() ? b * length + t : positions[static_cast<size_t>(b * length + t)];
-        if ((at + 1) * half > static_cast<int64_t>(cosines.size()))
+        if (at < 0 || (at + 1) * half > static_cast<int64_t>(cosines.size()))
           fail(c, "GAF6001", fmt::format("position {} is outside the caches", at));
         for (int64_t k = 0; k < half; k++) {
           double &re = p[interleaved ? 2 * k : k], &im = p[interleaved ? 2 * k + 1 : half + k];
@@ -198,7 +214,7 @@ const OpRow kRows[] = {
      .kind = OpKind::other,
      .min_args = 3,
      .max_args = 4,
-     .infer = infer_same,
+     .infer = infer_rotary,
      .eval = eval_rotary,
      .ulp = 16},
 };

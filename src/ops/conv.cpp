@@ -32,6 +32,7 @@ void infer_conv(InferContext& c) {
                                   w.dims[1].num() * group, group));
   if (w.dims[0].is_num() && w.dims[0].num() % group)
     c.fail("GAF3101", fmt::format("{} output channels in {} groups", w.dims[0].num(), group));
+  need_vector(c, 2, w.dims[0]);
   const Window win = window_of(c.node, spatial_dims(c.node, x.dims), kernel, false);
   c.types = {{x.dtype, with_spatial(c.node, x.dims[0], w.dims[0], win.out)}};
 }
@@ -71,7 +72,7 @@ void eval_conv(EvalContext& c) {
   const int64_t in_size = numel(in), out_size = numel(win.out), taps = numel(kernel), width = win.out[last];
   const std::vector<double> data = elements<double>(x), weights = elements<double>(w);
   const std::vector<double> bias =
-      has(c, 2) ? elements<double>(arg(c, 2)) : std::vector<double>(static_cast<size_t>(outs), 0.0);
+      has(c, 2) ? elements<double>(arg_of(c, 2, outs)) : std::vector<double>(static_cast<size_t>(outs), 0.0);
   std::vector<double> out(static_cast<size_t>(batch * outs * out_size));
   const Ints in_strides = strides_of(in);
   const Ints lines(win.out.begin(), win.out.end() - 1), outer_kernel(kernel.begin(), kernel.end() - 1);
@@ -134,6 +135,8 @@ Deconv deconv_of(const Node& n, const Dims& spatial, std::vector<int64_t> kernel
     throw UserError("GAF3101", fmt::format("strides, dilations or pads do not fit {} spatial dimensions", rank))
         .at(n.name, n.op);
   for (size_t i = 0; i < rank; i++) {
+    if (d.kernel[i] < 1 || d.strides[i] < 1 || d.dilations[i] < 1)
+      throw UserError("GAF3101", "kernel_shape, strides and dilations must be positive").at(n.name, n.op);
     const Expr full =
         Expr(d.strides[i]) * (spatial[i] - Expr(1)) + Expr(extra[i] + (d.kernel[i] - 1) * d.dilations[i] + 1);
     if (!wanted.empty() || same) {
@@ -160,6 +163,13 @@ void infer_conv_transpose(InferContext& c) {
     if (!w.dims[i].is_num()) c.fail("GAF3101", "the size of the kernel is not known");
     kernel.push_back(w.dims[i].num());
   }
+  const int64_t group = attr_int(c.node, "group", 1);
+  const Dim channels = channel_dim(c.node, x.dims);
+  if (group < 1 || (channels.is_num() && channels.num() % group))
+    c.fail("GAF3101", fmt::format("input channels in {} groups", group));
+  if (channels.is_num() && w.dims[0].is_num() && channels != w.dims[0])
+    c.fail("GAF3101", fmt::format("input has {} channels, the weights take {}", channels.num(), w.dims[0].num()));
+  need_vector(c, 2, w.dims[1] * Expr(group));
   const Deconv d = deconv_of(c.node, spatial_dims(c.node, x.dims), kernel);
   c.types = {{x.dtype, with_spatial(c.node, x.dims[0], w.dims[1] * Expr(attr_int(c.node, "group", 1)), d.out)}};
 }
@@ -169,6 +179,8 @@ void eval_conv_transpose(EvalContext& c) {
   if (channels_last(c.node)) x = transposed(x, channels_first_perm(x.dims.size()));
   const Tensor& w = arg(c, 1);
   const Ints in = spatial_of(x), kernel = spatial_of(w);
+  if (x.dims[1] != w.dims[0])
+    fail(c, "GAF3101", fmt::format("input has {} channels, the weights take {}", x.dims[1], w.dims[0]));
   const Deconv win = deconv_of(c.node, Dims(in.begin(), in.end()), kernel);
   Ints spatial;
   for (const Expr& e : win.out) spatial.push_back(e.num());
@@ -176,7 +188,7 @@ void eval_conv_transpose(EvalContext& c) {
   const int64_t outs = per_group * group, in_size = numel(in), out_size = numel(spatial), taps = numel(kernel);
   const std::vector<double> data = elements<double>(x), weights = elements<double>(w);
   const std::vector<double> bias =
-      has(c, 2) ? elements<double>(arg(c, 2)) : std::vector<double>(static_cast<size_t>(outs), 0.0);
+      has(c, 2) ? elements<double>(arg_of(c, 2, outs)) : std::vector<double>(static_cast<size_t>(outs), 0.0);
   std::vector<double> out(static_cast<size_t>(batch * outs * out_size));
   for (size_t i = 0; i < out.size(); i++) out[i] = bias[i / static_cast<size_t>(out_size) % static_cast<size_t>(outs)];
   const Ints in_strides = strides_of(in), out_strides = strides_of(spatial), tap_strides = strides_of(kernel);

@@ -134,9 +134,13 @@ Ints broadcast_shape(const Node& n, std::span<const Ints> all) {
 }
 
 Ints broadcast_strides(const Ints& from, const Ints& to) {
+  GAF_CHECK(from.size() <= to.size()) << "broadcast of rank " << from.size() << " to rank " << to.size();
   Ints own = strides_of(from), out(to.size(), 0);
   const size_t skip = to.size() - from.size();
-  for (size_t i = 0; i < from.size(); i++) out[skip + i] = from[i] == 1 ? 0 : own[i];
+  for (size_t i = 0; i < from.size(); i++) {
+    GAF_CHECK(from[i] == 1 || from[i] == to[skip + i]) << "broadcast of " << from[i] << " elements to " << to[skip + i];
+    out[skip + i] = from[i] == 1 ? 0 : own[i];
+  }
   return out;
 }
 
@@ -199,6 +203,12 @@ const Tensor& arg(const EvalContext& c, size_t i) {
 }
 
 bool given(const EvalContext& c, const std::string& attr, size_t i) { return c.node.attrs.contains(attr) || has(c, i); }
+
+const Tensor& arg_of(const EvalContext& c, size_t i, int64_t n) {
+  const Tensor& t = arg(c, i);
+  if (t.numel() != n) fail(c, "GAF3101", fmt::format("operand {} has {} elements, {} are needed", i, t.numel(), n));
+  return t;
+}
 
 Ints list_of(const EvalContext& c, const std::string& attr, size_t i) {
   auto it = c.node.attrs.find(attr);

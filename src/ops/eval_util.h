@@ -48,6 +48,8 @@ bool has(const EvalContext& c, size_t i);
 bool given(const EvalContext& c, const std::string& attr, size_t i);
 Ints list_of(const EvalContext& c, const std::string& attr, size_t i);
 int64_t normal_axis(const EvalContext& c, int64_t axis, size_t rank);
+// Operand i has `n` elements (or, as a vector that sizes at run time decide, at least as many as will be read).
+const Tensor& arg_of(const EvalContext& c, size_t i, int64_t n);
 [[noreturn]] void fail(const EvalContext& c, std::string code, std::string message);
 
 // Visits the indices of `dims` in row-major order with N running offsets, one for each list of strides.

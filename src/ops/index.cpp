@@ -2,6 +2,7 @@
 // ConstantOfShape, OneHot ... Indices out of range are GAF6001.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/eval_util.h"
@@ -64,6 +65,9 @@ void infer_gather_elements(InferContext& c) {
 void eval_gather_elements(EvalContext& c) {
   const Tensor &x = arg(c, 0), &index = arg(c, 1);
   const auto axis = static_cast<size_t>(normal_axis(c, attr_int(c.node, "axis", 0), x.dims.size()));
+  bool fits = index.dims.size() == x.dims.size();
+  for (size_t d = 0; fits && d < x.dims.size(); d++) fits = d == axis || index.dims[d] <= x.dims[d];
+  if (!fits) fail(c, "GAF3101", "the indices do not fit the data");
   const Ints at = elements<int64_t>(index), strides = strides_of(x.dims);
   Ints others = strides;
   others[axis] = 0;
@@ -96,6 +100,9 @@ void eval_gather_nd(EvalContext& c) {
   const int64_t batch = attr_int(c.node, "batch_dims", 0), k = index.dims.back();
   const int64_t batches = numel(Ints(index.dims.begin(), index.dims.begin() + batch));
   const Ints strides = strides_of(x.dims), at = elements<int64_t>(index);
+  if (!std::equal(x.dims.begin(), x.dims.begin() + batch, index.dims.begin()) ||
+      batch + k > static_cast<int64_t>(x.dims.size()))
+    fail(c, "GAF3101", "the indices do not fit the data");
   const Ints block_dims(x.dims.begin() + batch + k, x.dims.end());
   const int64_t block = numel(block_dims) * bytes(x.dtype),
                 rows = k ? index.numel() / k : numel(Ints(index.dims.begin(), index.dims.end() - 1));
@@ -166,15 +173,20 @@ void infer_range(InferContext& c) {
 
 void eval_range(EvalContext& c) {
   const DType t = arg(c, 0).dtype;
+  for (size_t i = 0; i < 3; i++) arg_of(c, i, 1);
   if (arg(c, 2).get(0) == 0) fail(c, "GAF6002", "Range with a step of 0");
   if (is_float(t)) {
     const double start = arg(c, 0).get(0), delta = arg(c, 2).get(0);
-    std::vector<double> v(static_cast<size_t>(std::max(0.0, std::ceil((arg(c, 1).get(0) - start) / delta))));
+    const double count = std::ceil((arg(c, 1).get(0) - start) / delta);
+    if (!(count < 1e10)) fail(c, "GAF3106", "Range has too many elements");
+    std::vector<double> v(static_cast<size_t>(std::max(0.0, count)));
     for (size_t i = 0; i < v.size(); i++) v[i] = start + static_cast<double>(i) * delta;
     c.results = {tensor_of(t, {static_cast<int64_t>(v.size())}, v)};
     return;
   }
   const int64_t start = arg(c, 0).get_int(0), limit = arg(c, 1).get_int(0), delta = arg(c, 2).get_int(0);
+  if ((delta > 0 ? limit - start : start - limit) / std::abs(delta) > (int64_t{1} << 36))
+    fail(c, "GAF3106", "Range has too many elements");
   Ints v;
   for (int64_t i = start; delta > 0 ? i < limit : i > limit; i += delta) v.push_back(i);
   c.results = {tensor_of(t, {static_cast<int64_t>(v.size())}, v)};
@@ -204,7 +216,8 @@ void infer_one_hot(InferContext& c) {
 }
 void eval_one_hot(EvalContext& c) {
   const Tensor &index = arg(c, 0), &values = arg(c, 2);
-  const auto depth = static_cast<int64_t>(arg(c, 1).get(0));
+  arg_of(c, 2, 2);
+  const auto depth = static_cast<int64_t>(arg_of(c, 1, 1).get(0));
   const auto axis = static_cast<size_t>(normal_axis(c, attr_int(c.node, "axis", -1), index.dims.size() + 1));
   Ints dims = index.dims;
   dims.insert(dims.begin() + static_cast<ptrdiff_t>(axis), depth);

@@ -133,6 +133,25 @@ void need_rank(const InferContext& c, size_t i, size_t rank) {
     c.fail("GAF3101", fmt::format("operand {} has rank {}, {} is needed", i, c.arg(i).dims.size(), rank));
 }
 
+void need_vector(const InferContext& c, size_t i, const Dim& length) {
+  if (!c.has_arg(i)) return;
+  need_rank(c, i, 1);
+  const Dim& d = c.arg(i).dims[0];
+  if (d.is_num() && length.is_num() && d != length)
+    c.fail("GAF3101", fmt::format("operand {} has {} elements, {} are needed", i, d.num(), length.num()));
+}
+
+void need_broadcast(const InferContext& c, size_t i, const Dims& dims) {
+  if (!c.has_arg(i)) return;
+  const Dims both[] = {dims, c.arg(i).dims};
+  const Dims out = broadcast_dims(c, both);
+  bool same = out.size() == dims.size();
+  for (size_t d = 0; same && d < dims.size(); d++) same = !dims[d].is_num() || dims[d] == out[d];
+  if (!same)
+    c.fail("GAF3101",
+           fmt::format("operand {} of shape {} does not broadcast to {}", i, show(c, c.arg(i).dims), show(c, dims)));
+}
+
 void need_same_dtype(const InferContext& c, size_t first) {
   std::optional<DType> t;
   for (size_t i = first; i < c.args.size(); i++) {

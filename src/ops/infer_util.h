@@ -28,6 +28,9 @@ Dim fresh_dim(InferContext& c, int64_t lo = 0);  // a size only known at run tim
 Dims fresh_dims(InferContext& c, size_t rank);
 std::optional<int64_t> known_rank(const InferContext& c, size_t i);  // number of elements of a 1-D operand, if known
 void need_rank(const InferContext& c, size_t i, size_t rank);
+// Operand i, if given, is a vector of `length` elements; broadcasts to `dims`.
+void need_vector(const InferContext& c, size_t i, const Dim& length);
+void need_broadcast(const InferContext& c, size_t i, const Dims& dims);
 void need_same_dtype(const InferContext& c, size_t first = 0);
 
 // ONNX tensor type number (or, in canonical graphs, our name) of an attribute.

@@ -24,8 +24,9 @@ void infer_loss(InferContext& c) {
 Tensor loss_of(const EvalContext& c, const std::vector<double>& logs) {
   const Tensor &x = arg(c, 0), &target = arg(c, 1);
   const int64_t classes = x.dims[1], inner = numel(Ints(x.dims.begin() + 2, x.dims.end()));
-  const Ints labels = elements<int64_t>(target);
-  const auto weights = has(c, 2) ? elements<double>(arg(c, 2)) : std::vector<double>(static_cast<size_t>(classes), 1.0);
+  const Ints labels = elements<int64_t>(arg_of(c, 1, x.dims[0] * inner));
+  const auto weights =
+      has(c, 2) ? elements<double>(arg_of(c, 2, classes)) : std::vector<double>(static_cast<size_t>(classes), 1.0);
   const bool ignores = c.node.attrs.contains("ignore_index");
   const int64_t ignored = attr_int(c.node, "ignore_index", -1);
   std::vector<double> loss(labels.size());

@@ -38,7 +38,13 @@ void infer_concat(InferContext& c) {
 void eval_concat(EvalContext& c) {
   Ints dims = arg(c, 0).dims;
   const auto axis = static_cast<size_t>(normal_axis(c, attr_int(c.node, "axis", 1), dims.size()));
-  for (size_t i = 1; i < c.args.size(); i++) dims[axis] += arg(c, i).dims[axis];
+  for (size_t i = 1; i < c.args.size(); i++) {
+    const Ints& d = arg(c, i).dims;
+    for (size_t k = 0; k < dims.size(); k++)
+      if (k != axis && d[k] != dims[k])
+        fail(c, "GAF3101", fmt::format("dimension {} is {} in one operand and {} in another", k, dims[k], d[k]));
+    dims[axis] += d[axis];
+  }
   Tensor out = Tensor::make(arg(c, 0).dtype, dims);
   const Ints strides = strides_of(dims);
   int64_t at = 0;
@@ -135,6 +141,8 @@ void eval_pad(EvalContext& c) {
   Ints axes = list_of(c, "axes", 3);
   if (axes.empty()) axes = axes_from(0, rank);
   for (int64_t& a : axes) a = normal_axis(c, a, rank);
+  if (given_pads.size() != 2 * axes.size())
+    fail(c, "GAF3101", fmt::format("{} pads for {} dimensions", given_pads.size(), axes.size()));
   const auto pads = all_pads(Dims(given_pads.begin(), given_pads.end()), axes, rank);
   const std::string mode = attr_str(c.node, "mode", "constant");
   Ints dims = x.dims;
@@ -145,6 +153,8 @@ void eval_pad(EvalContext& c) {
   else if (c.node.attrs.contains("value"))
     fill.set(0, attr_float(c.node, "value", 0));
   Tensor out = Tensor::make(x.dtype, dims);
+  if (x.numel() == 0 && mode != "constant" && out.numel() != 0)
+    fail(c, "GAF3101", "an empty tensor has no edge to repeat");
   const int size = bytes(x.dtype);
   const Ints in_strides = strides_of(x.dims), out_strides = strides_of(dims);
   for (int64_t o = 0; o < numel(dims); o++) {
@@ -210,6 +220,7 @@ struct Blocks {
 Blocks blocks_of(const Node& n, const Dims& d) {
   if (d.size() != 4) throw UserError("GAF3101", "four dimensions are needed").at(n.name, n.op);
   const Expr b(attr_int(n, "blocksize", 1));
+  if (b.num() < 1) throw UserError("GAF3101", "blocksize must be positive").at(n.name, n.op);
   if (n.op == "SpaceToDepth" && attr_str(n, "mode", "DCR") == "CRD")
     return {{d[0], d[1], floordiv(d[2], b), b, floordiv(d[3], b), b},
             {d[0], d[1] * b * b, floordiv(d[2], b), floordiv(d[3], b)},

@@ -22,10 +22,13 @@ void infer_layer_norm(InferContext& c) {
   const auto axis = static_cast<size_t>(normal_axis(c, attr_int(c.node, "axis", -1), x.dims.size()));
   Type stat{attr_int(c.node, "stash_type", 1) == 1 ? DType::f32 : x.dtype, x.dims};
   for (size_t i = axis; i < stat.dims.size(); i++) stat.dims[i] = 1;
+  need_broadcast(c, 1, x.dims);
+  need_broadcast(c, 2, x.dims);
   c.types = {x, stat, stat};
 }
 void infer_rms_norm(InferContext& c) {
   normal_axis(c, attr_int(c.node, "axis", -1), c.arg(0).dims.size());
+  need_broadcast(c, 1, c.arg(0).dims);
   c.types = {c.arg(0)};
 }
 
@@ -82,16 +85,19 @@ Value expand_layer_norm(GraphBuilder& b, const Node& n, std::span<const Value> a
 
 // ---- over channels: BatchNormalization (inference), InstanceNormalization, GroupNormalization ----
 
+size_t channel_axis(const Node& n, size_t rank) { return channels_last(n) ? rank - 1 : std::min<size_t>(1, rank - 1); }
+
 void infer_channel_norm(InferContext& c) {
   const Type& x = c.arg(0);
-  if (x.dims.empty()) c.fail("GAF3101", "the input has no channel dimension");
+  const bool batch_norm = c.node.op == "BatchNormalization";
+  if (x.dims.size() < (batch_norm ? 1 : 2)) c.fail("GAF3101", "the input has no channel dimension");
+  if (batch_norm)
+    for (size_t i = 1; i < 5; i++) need_vector(c, i, x.dims[channel_axis(c.node, x.dims.size())]);
   c.types = {x};
-  if (c.node.op == "BatchNormalization")
+  if (batch_norm)
     for (size_t i = 1; i < std::max<size_t>(c.node.types.size(), 1); i++)
       c.types.push_back(c.arg(i < 3 ? i + 2 : 3));  // running mean, variance
 }
-
-size_t channel_axis(const Node& n, size_t rank) { return channels_last(n) ? rank - 1 : std::min<size_t>(1, rank - 1); }
 
 // A [C] vector lined up with the channel dim of x.
 Value along_channel(const Expander& e, const Node& n, Value v, Value x) {
@@ -115,9 +121,10 @@ ChannelView channel_view(const Node& n, const Ints& dims) {
 void eval_batch_norm(EvalContext& c) {
   const Tensor& x = arg(c, 0);
   std::vector<double> v = elements<double>(x);
-  const auto scale = elements<double>(arg(c, 1)), bias = elements<double>(arg(c, 2));
-  auto mean = elements<double>(arg(c, 3)), var = elements<double>(arg(c, 4));
   const ChannelView s = channel_view(c.node, x.dims);
+  auto of_channel = [&](size_t i) { return elements<double>(arg_of(c, i, s.channels)); };
+  const auto scale = of_channel(1), bias = of_channel(2);
+  auto mean = of_channel(3), var = of_channel(4);
   const bool training = attr_int(c.node, "training_mode", 0) != 0;
   std::vector<double> running_mean = mean, running_var = var;
   if (training) {
@@ -167,6 +174,8 @@ void eval_group_norm(EvalContext& c) {
   const int64_t batch = x.dims[0], channels = x.dims.size() > 1 ? x.dims[1] : 1;
   const int64_t inner = numel(Ints(x.dims.begin() + 2, x.dims.end()));
   const int64_t groups = c.node.op == "InstanceNormalization" ? channels : attr_int(c.node, "num_groups", 1);
+  if (arg(c, 2).numel() != arg(c, 1).numel() || (arg(c, 1).numel() != channels && arg(c, 1).numel() != groups))
+    fail(c, "GAF3101", fmt::format("{} scales for {} channels", arg(c, 1).numel(), channels));
   if (groups <= 0 || channels % groups) fail(c, "GAF3101", fmt::format("{} channels in {} groups", channels, groups));
   std::vector<double> v = elements<double>(x);
   const auto scale = elements<double>(arg(c, 1)), bias = elements<double>(arg(c, 2));

@@ -148,7 +148,10 @@ void eval_reverse_sequence(EvalContext& c) {
   const Tensor& x = arg(c, 0);
   const auto batch = static_cast<size_t>(attr_int(c.node, "batch_axis", 1)),
              time = static_cast<size_t>(attr_int(c.node, "time_axis", 0));
-  const Ints lengths = elements<int64_t>(arg(c, 1)), strides = strides_of(x.dims);
+  if (batch >= x.dims.size() || time >= x.dims.size()) fail(c, "GAF3101", "an axis is outside the input");
+  const Ints lengths = elements<int64_t>(arg_of(c, 1, x.dims[batch])), strides = strides_of(x.dims);
+  for (int64_t n : lengths)
+    if (n < 0 || n > x.dims[time]) fail(c, "GAF6001", fmt::format("length {} out of range [0,{}]", n, x.dims[time]));
   Tensor out = Tensor::make(x.dtype, x.dims);
   const auto size = static_cast<size_t>(bytes(x.dtype));
   for (int64_t i = 0; i < x.numel(); i++) {

@@ -16,6 +16,12 @@ namespace {
 
 // ---- LRN: x / (bias + alpha / size * sum of squares over neighbouring channels) ^ beta ----
 
+void infer_lrn(InferContext& c) {
+  if (c.arg(0).dims.size() < 2 || attr_int(c.node, "size", 1) < 1)
+    c.fail("GAF3101", "channels and a positive size are needed");
+  c.types = {c.arg(0)};
+}
+
 void eval_lrn(EvalContext& c) {
   const Tensor& x = arg(c, 0);
   const int64_t size = attr_int(c.node, "size", 1), channels = x.dims[1],
@@ -41,6 +47,8 @@ Dims unpooled(const Node& n, const Dims& x) {
   const Ints kernel = attr_ints(n, "kernel_shape");
   const size_t rank = kernel.size();
   const Ints strides = attr_ints(n, "strides", Ints(rank, 1)), pads = attr_ints(n, "pads", Ints(2 * rank, 0));
+  if (x.size() != rank + 2 || strides.size() != rank || pads.size() != 2 * rank)
+    throw UserError("GAF3101", "kernel_shape, strides or pads do not fit the input").at(n.name, n.op);
   Dims out{x[0], x[1]};
   for (size_t i = 0; i < rank; i++)
     out.push_back((x[i + 2] - Expr(1)) * Expr(strides[i]) + Expr(kernel[i] - pads[i] - pads[rank + i]));
@@ -56,7 +64,8 @@ void eval_max_unpool(EvalContext& c) {
   Ints natural;  // the size that the indices are about
   for (const Expr& e : unpooled(c.node, Dims(x.dims.begin(), x.dims.end()))) natural.push_back(e.num());
   const Ints dims = has(c, 2) ? elements<int64_t>(arg(c, 2)) : natural;
-  const Ints at = elements<int64_t>(arg(c, 1));
+  if (dims.size() != natural.size()) fail(c, "GAF3101", "output_shape does not have the rank of the input");
+  const Ints at = elements<int64_t>(arg_of(c, 1, x.numel()));
   const std::vector<double> v = elements<double>(x);
   std::vector<double> out(static_cast<size_t>(numel(dims)), 0.0);
   const Ints from = strides_of(natural), to = strides_of(dims);
@@ -64,7 +73,11 @@ void eval_max_unpool(EvalContext& c) {
     if (at[i] < 0 || at[i] >= numel(natural))
       fail(c, "GAF6001", fmt::format("index {} out of range [0,{})", at[i], numel(natural)));
     int64_t offset = 0;
-    for (size_t d = 0; d < dims.size(); d++) offset += at[i] / from[d] % natural[d] * to[d];
+    for (size_t d = 0; d < dims.size(); d++) {
+      const int64_t p = at[i] / from[d] % natural[d];
+      if (p >= dims[d]) fail(c, "GAF6001", fmt::format("index {} out of range [0,{})", p, dims[d]));
+      offset += p * to[d];
+    }
     out[static_cast<size_t>(offset)] = v[i];
   }
   c.results = {tensor_of(x.dtype, dims, out)};
@@ -84,8 +97,9 @@ void infer_col2im(InferContext& c) {
 void eval_col2im(EvalContext& c) {
   const Tensor& x = arg(c, 0);
   const Ints image = elements<int64_t>(arg(c, 1)), block = elements<int64_t>(arg(c, 2));
-  Node n = c.node;
-  const FixedWindow w = fixed_window(n, image, block, false);
+  if (image.size() != block.size() || x.dims.size() != 3 || numel(block) < 1 || x.dims[1] % numel(block))
+    fail(c, "GAF3101", "image_shape and block_shape do not fit the input");
+  const FixedWindow w = fixed_window(c.node, image, block, false);
   const int64_t taps = numel(block), channels = x.dims[1] / taps, places = x.dims[2], plane = numel(image);
   if (places != numel(w.out)) fail(c, "GAF3101", fmt::format("{} columns, the windows make {}", places, numel(w.out)));
   const std::vector<double> v = elements<double>(x);
@@ -123,6 +137,7 @@ void infer_centre(InferContext& c) {
 void eval_centre(EvalContext& c) {
   const Tensor& x = arg(c, 0);
   const Ints shape = elements<int64_t>(arg(c, 1)), axes = attr_ints(c.node, "axes", axes_from(0, x.dims.size()));
+  if (shape.size() != axes.size()) fail(c, "GAF3101", fmt::format("{} sizes for {} axes", shape.size(), axes.size()));
   Ints dims = x.dims, common = x.dims;
   int64_t from = 0, to = 0;
   const Ints in_strides = strides_of(x.dims);
@@ -170,6 +185,12 @@ void eval_deform_conv(EvalContext& c) {
                 taps = kh * kw;
   const FixedWindow win = fixed_window(c.node, {height, width}, {kh, kw}, false);
   const int64_t oh = win.out[0], ow = win.out[1];
+  if (group < 1 || offset_group < 1 || channels % offset_group || outs % group || per_group * group != channels)
+    fail(c, "GAF3101", "the groups do not divide the channels");
+  const int64_t places = x.dims[0] * offset_group * taps * oh * ow;
+  arg_of(c, 2, 2 * places);
+  if (has(c, 3)) arg_of(c, 3, outs);
+  if (has(c, 4)) arg_of(c, 4, places);
   const auto xs = elements<double>(x), ws = elements<double>(w), moves = elements<double>(offset);
   const auto bias = has(c, 3) ? elements<double>(arg(c, 3)) : std::vector<double>(static_cast<size_t>(outs), 0.0);
   const auto mask = has(c, 4) ? elements<double>(arg(c, 4)) : std::vector<double>{};
@@ -250,7 +271,7 @@ OpRow other(std::string_view name, int min_args, int max_args, void (*infer)(Inf
 }
 
 const OpRow kRows[] = {
-    other("LRN", 1, 1, infer_same, eval_lrn),
+    other("LRN", 1, 1, infer_lrn, eval_lrn),
     other("MaxUnpool", 2, 3, infer_max_unpool, eval_max_unpool),
     other("Col2Im", 3, 3, infer_col2im, eval_col2im),
     other("CenterCropPad", 2, 2, infer_centre, eval_centre),

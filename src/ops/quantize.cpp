@@ -33,8 +33,14 @@ struct ScaleIndex {
         fail(c, "GAF3101", fmt::format("{} scales for an axis of {}", scale.dims[0], dims[axis]));
       return;
     }
+    if (scale.dims.size() != dims.size() || scale.dims[axis] < 1)
+      fail(c, "GAF3101", "the scales do not have the rank of the input");
+    for (size_t d = 0; d < dims.size(); d++)
+      if (d != axis && scale.dims[d] != dims[d])
+        fail(c, "GAF3101", fmt::format("{} scales for a dimension of {}", scale.dims[d], dims[d]));
     block = attr_int(c.node, "block_size", 0);
     if (block <= 0) block = (dims[axis] + scale.dims[axis] - 1) / scale.dims[axis];
+    if ((dims[axis] + block - 1) / block > scale.dims[axis]) fail(c, "GAF3101", "too few scales for the blocks");
     scale_strides = strides_of(scale.dims);
   }
   size_t operator()(int64_t i) const {
@@ -58,7 +64,7 @@ void eval_quantize(EvalContext& c) {
   const ScaleIndex at(c, x, scale);
   std::vector<double> v = elements<double>(x);
   const auto s = elements<double>(scale);
-  const auto zero = has(c, 2) ? elements<double>(arg(c, 2)) : std::vector<double>(s.size(), 0.0);
+  const auto zero = has(c, 2) ? elements<double>(arg_of(c, 2, scale.numel())) : std::vector<double>(s.size(), 0.0);
   for (size_t i = 0; i < v.size(); i++) {
     const size_t k = at(static_cast<int64_t>(i));
     // the quotient has the precision of the operands
@@ -79,7 +85,7 @@ void eval_dequantize(EvalContext& c) {
   const ScaleIndex at(c, x, scale);
   std::vector<double> v = elements<double>(x);
   const auto s = elements<double>(scale);
-  const auto zero = has(c, 2) ? elements<double>(arg(c, 2)) : std::vector<double>(s.size(), 0.0);
+  const auto zero = has(c, 2) ? elements<double>(arg_of(c, 2, scale.numel())) : std::vector<double>(s.size(), 0.0);
   for (size_t i = 0; i < v.size(); i++) {
     const size_t k = at(static_cast<int64_t>(i));
     v[i] = (v[i] - zero[k]) * s[k];
@@ -112,6 +118,7 @@ Tensor shifted(const EvalContext& c, size_t i, size_t zero_at, Along along) {
   if (has(c, zero_at)) {
     const auto zero = elements<double>(arg(c, zero_at));
     const auto n = static_cast<int64_t>(zero.size());
+    if (n == 0 || x.dims.empty()) fail(c, "GAF3101", "a zero point is empty");
     const int64_t block = along == Along::rows ? x.dims.back() : along == Along::first ? x.numel() / x.dims[0] : 1;
     for (size_t k = 0; k < v.size(); k++) v[k] -= zero[static_cast<size_t>(static_cast<int64_t>(k) / block % n)];
   }
@@ -163,6 +170,8 @@ Tensor requantized(const EvalContext& c, const Tensor& y, size_t channel_axis) {
   const double a = arg(c, 1).get(0), out = arg(c, 6).get(0), zero = has(c, 7) ? arg(c, 7).get(0) : 0;
   const auto b = elements<double>(arg(c, 4));
   const Ints strides = strides_of(y.dims);
+  if (b.size() != 1 && (y.dims.empty() || static_cast<int64_t>(b.size()) != y.dims[channel_axis]))
+    fail(c, "GAF3101", "the scales do not fit the result");
   for (size_t i = 0; i < v.size(); i++) {
     const auto channel = y.dims.empty() ? 0 : static_cast<int64_t>(i) / strides[channel_axis] % y.dims[channel_axis];
     v[i] = round_half_even(v[i] * a * b[static_cast<size_t>(b.size() == 1 ? 0 : channel)] / out) + zero;

@@ -162,6 +162,13 @@ void eval_recurrent(EvalContext& c) {
   const Tensor x = first ? transposed(arg(c, 0), {1, 0, 2}) : arg(c, 0);
   const int64_t seq = x.dims[0], batch = x.dims[1], inputs = x.dims[2];
   const int64_t directions = arg(c, 1).dims[0], hidden = arg(c, 2).dims[2], g = gates(c.node);
+  for (size_t i : {size_t{5}, size_t{6}})
+    if (has(c, i) && (i == 5 || lstm)) arg_of(c, i, directions * batch * hidden);
+  if (has(c, 3)) arg_of(c, 3, directions * 2 * g * hidden);
+  if (has(c, 7) && lstm) arg_of(c, 7, directions * 3 * hidden);
+  if (has(c, 4)) arg_of(c, 4, batch);
+  arg_of(c, 1, directions * g * hidden * inputs);
+  arg_of(c, 2, directions * g * hidden * hidden);
   const std::vector<double> data = elements<double>(x), w = elements<double>(arg(c, 1)),
                             r = elements<double>(arg(c, 2));
   auto optional = [&](size_t i) { return has(c, i) ? elements<double>(arg(c, i)) : std::vector<double>{}; };

@@ -30,8 +30,11 @@ std::vector<double> float_list(const Node& n, const char* key) {
 
 Ints axes_of(const Node& n, size_t rank) {
   Ints axes = attr_ints(n, "axes", axes_from(0, rank));
-  for (int64_t& a : axes)
+  for (int64_t& a : axes) {
     if (a < 0) a += static_cast<int64_t>(rank);
+    if (a < 0 || a >= static_cast<int64_t>(rank))
+      throw UserError("GAF3101", fmt::format("an axis is outside a tensor of rank {}", rank)).at(n.name, n.op);
+  }
   return axes;
 }
 
@@ -70,6 +73,7 @@ void infer_resize(InferContext& c) {
     for (size_t i = 0; i < s.axes.size() && policy != "stretch" && s.sizes; i++) {
       const Dim &from = x.dims[static_cast<size_t>(s.axes[i])], &to = (*s.sizes)[i];
       if (!from.is_num() || !to.is_num()) c.fail("GAF3101", "keep_aspect_ratio_policy needs known sizes");
+      if (from.is(0)) c.fail("GAF3101", "an empty dimension is resized");
       const double ratio = static_cast<double>(to.num()) / static_cast<double>(from.num());
       keep = i == 0 ? ratio : policy == "not_larger" ? std::min(keep, ratio) : std::max(keep, ratio);
     }
@@ -212,6 +216,7 @@ void eval_resize(EvalContext& c) {
     if (s.transform == "tf_crop_and_resize" && roi.size() == 2 * axes.size())
       s.roi_start = roi[i], s.roi_end = roi[axes.size() + i];
     const int64_t in = dims[axis];
+    if (in == 0 || !(s.scale > 0)) fail(c, "GAF3101", "an empty dimension, or one with a scale that is not positive");
     const double part = s.transform == "tf_crop_and_resize" ? s.roi_end - s.roi_start : 1;
     const int64_t out =
         sizes.empty() ? static_cast<int64_t>(std::floor(static_cast<double>(in) * s.scale * part + 1e-9)) : sizes[i];

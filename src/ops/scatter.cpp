@@ -35,6 +35,7 @@ void combine(Tensor& dst, int64_t i, const Tensor& src, int64_t k, const std::st
 }
 
 void infer_scatter(InferContext& c) {
+  if (c.arg(0).dims.empty()) c.fail("GAF3101", "the data is a scalar");
   if (c.arg(0).dtype != c.arg(2).dtype) c.fail("GAF3101", "data and updates have different types");
   c.types = {c.arg(0)};
 }
@@ -44,6 +45,9 @@ void eval_scatter_elements(EvalContext& c) {
   Tensor out = copy_of(arg(c, 0));
   const auto axis = static_cast<size_t>(normal_axis(c, attr_int(c.node, "axis", 0), out.dims.size()));
   const std::string op = attr_str(c.node, "reduction", "none");
+  bool fits = index.dims.size() == out.dims.size() && index.dims == updates.dims;
+  for (size_t d = 0; fits && d < out.dims.size(); d++) fits = d == axis || index.dims[d] <= out.dims[d];
+  if (!fits) fail(c, "GAF3101", "indices and updates do not fit the data");
   const Ints at = elements<int64_t>(index), strides = strides_of(out.dims);
   Ints others = strides;
   others[axis] = 0;
@@ -60,9 +64,11 @@ void eval_scatter_nd(EvalContext& c) {
   Tensor out = copy_of(arg(c, 0));
   const std::string op = attr_str(c.node, "reduction", "none");
   const Ints at = elements<int64_t>(index), strides = strides_of(out.dims);
+  if (index.dims.empty()) fail(c, "GAF3101", "the indices are a scalar");
   const int64_t k = index.dims.back(), rows = k ? index.numel() / k : 0;
   if (k > static_cast<int64_t>(out.dims.size())) fail(c, "GAF3101", "indices are longer than the rank of the data");
   const int64_t block = numel(Ints(out.dims.begin() + k, out.dims.end()));
+  arg_of(c, 2, rows * block);
   for (int64_t r = 0; r < rows; r++) {
     int64_t to = 0;
     for (int64_t j = 0; j < k; j++) {
@@ -75,13 +81,20 @@ void eval_scatter_nd(EvalContext& c) {
 }
 
 // TensorScatter: update[batch, ..., length, ...] goes into the cache at write_indices[batch] along `axis`.
-void infer_tensor_scatter(InferContext& c) { c.types = {c.arg(0)}; }
+void infer_tensor_scatter(InferContext& c) {
+  if (c.arg(0).dims.size() < 2) c.fail("GAF3101", "a cache needs batch and sequence dimensions");
+  c.types = {c.arg(0)};
+}
 void eval_tensor_scatter(EvalContext& c) {
   Tensor out = copy_of(arg(c, 0));
   const Tensor& update = arg(c, 1);
   const auto axis = static_cast<size_t>(normal_axis(c, attr_int(c.node, "axis", -2), out.dims.size()));
   const bool circular = attr_str(c.node, "mode", "linear") == "circular";
-  const Ints first = has(c, 2) ? elements<int64_t>(arg(c, 2)) : Ints(static_cast<size_t>(out.dims[0]), 0);
+  bool fits = update.dims.size() == out.dims.size() && axis > 0;
+  for (size_t d = 0; fits && d < out.dims.size(); d++) fits = d == axis || update.dims[d] == out.dims[d];
+  if (!fits) fail(c, "GAF3101", "the update does not fit the cache");
+  const Ints first =
+      has(c, 2) ? elements<int64_t>(arg_of(c, 2, out.dims[0])) : Ints(static_cast<size_t>(out.dims[0]), 0);
   const Ints from = strides_of(update.dims), to = strides_of(out.dims);
   const auto size = static_cast<size_t>(bytes(out.dtype));
   for (int64_t i = 0; i < update.numel(); i++) {

@@ -39,6 +39,7 @@ std::optional<int64_t> dft_axis(const Node& n, std::optional<int64_t> operand, b
 
 void infer_dft(InferContext& c) {
   const Type& x = c.arg(0);
+  if (x.dims.size() < 2) c.fail("GAF3101", "a signal and its real and imaginary parts are needed");
   const auto known = known_ints(c, 2);
   const auto axis = dft_axis(c.node, known ? std::optional((*known)[0]) : std::nullopt, c.has_arg(2), c.opset);
   Type out = x;
@@ -63,6 +64,8 @@ void eval_dft(EvalContext& c) {
   const bool onesided = attr_int(c.node, "onesided", 0) != 0, inverse = attr_int(c.node, "inverse", 0) != 0;
   const int64_t parts = x.dims.back(), given_n = x.dims[axis];
   int64_t n = has(c, 1) ? arg(c, 1).get_int(0) : onesided && inverse ? (given_n - 1) * 2 : given_n;
+  if (n < 0 || parts < 1 || parts > 2 || (onesided && inverse && given_n < n / 2 + 1))
+    fail(c, "GAF3101", "the input does not fit the transform");
   const int64_t bins = onesided && !inverse ? n / 2 + 1 : n;
   const int64_t out_parts = onesided && inverse ? 1 : 2;
   Ints dims = x.dims;
@@ -136,7 +139,8 @@ void infer_window(InferContext& c) {
   c.types = {{dtype_attr(c.node, "output_datatype", DType::f32), {size ? (*size)[0] : fresh_dim(c)}}};
 }
 void eval_window(EvalContext& c) {
-  const int64_t n = arg(c, 0).get_int(0);
+  const int64_t n = arg_of(c, 0, 1).get_int(0);
+  if (n < 0 || n > (int64_t{1} << 32)) fail(c, "GAF3106", fmt::format("a window of {} elements", n));
   const double period = static_cast<double>(attr_int(c.node, "periodic", 1) ? n : n - 1);
   // a0 - a1 cos + a2 cos; Hamming's 25/46 as the standard has it
   const double a0 = c.node.op == "HannWindow" ? 0.5 : c.node.op == "HammingWindow" ? 25.0 / 46 : 0.42;
@@ -157,8 +161,11 @@ void infer_mel(InferContext& c) {
               {length ? Expr((*length)[0] / 2 + 1) : fresh_dim(c), bins ? Expr((*bins)[0]) : fresh_dim(c)}}};
 }
 void eval_mel(EvalContext& c) {
+  for (size_t i = 0; i < 5; i++) arg_of(c, i, 1);
   const int64_t bins = arg(c, 0).get_int(0), length = arg(c, 1).get_int(0), rate = arg(c, 2).get_int(0),
                 rows = length / 2 + 1;
+  if (bins < 0 || length < 0 || rate < 1 || (rows > 0 && bins > (int64_t{1} << 32) / rows))
+    fail(c, "GAF3101", "the sizes of the matrix make no sense");
   auto mel = [](double f) { return 2595 * std::log10(1 + f / 700); };
   const double low = mel(arg(c, 3).get(0)), high = mel(arg(c, 4).get(0)),
                step = (high - low) / static_cast<double>(bins + 2);

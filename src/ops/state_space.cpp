@@ -38,6 +38,13 @@ void eval_linear_attention(EvalContext& c) {
   const auto decay = gated ? elements<double>(arg(c, 4)) : std::vector<double>{};
   const auto beta = delta ? elements<double>(arg(c, 5)) : std::vector<double>{};
   const int64_t decays = gated ? arg(c, 4).dims[2] : 0, betas = delta ? arg(c, 5).dims[2] : 0;
+  if (dk * q_heads != q.dims[2] || dv * kv_heads != v.dims[2])
+    fail(c, "GAF3101", "the heads do not divide the operands");
+  arg_of(c, 1, batch * length * kv_heads * dk);
+  arg_of(c, 2, batch * length * kv_heads * dv);
+  if (has(c, 3)) arg_of(c, 3, batch * kv_heads * dk * dv);
+  if (gated) arg_of(c, 4, batch * length * (decays == kv_heads ? kv_heads : kv_heads * dk));
+  if (delta) arg_of(c, 5, batch * length * (betas == 1 ? 1 : kv_heads));
   const size_t state_size = static_cast<size_t>(batch * kv_heads * dk * dv);
   std::vector<double> state = has(c, 3) ? elements<double>(arg(c, 3)) : std::vector<double>(state_size, 0.0);
   std::vector<double> out(static_cast<size_t>(batch * length * q_heads * dv), 0.0), update(static_cast<size_t>(dv));
@@ -82,6 +89,9 @@ void infer_causal_conv(InferContext& c) {
 void eval_causal_conv(EvalContext& c) {
   const Tensor &x = arg(c, 0), &w = arg(c, 1);
   const int64_t batch = x.dims[0], channels = x.dims[1], length = x.dims[2], taps = w.dims[2], before = taps - 1;
+  arg_of(c, 1, channels * taps);
+  if (has(c, 2)) arg_of(c, 2, channels);
+  if (has(c, 3)) arg_of(c, 3, batch * channels * before);
   const auto xs = elements<double>(x), ws = elements<double>(w);
   const auto bias = has(c, 2) ? elements<double>(arg(c, 2)) : std::vector<double>(static_cast<size_t>(channels), 0.0);
   const auto past = has(c, 3) ? elements<double>(arg(c, 3))

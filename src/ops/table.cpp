@@ -26,7 +26,8 @@ std::span<const OpRow> all_ops() {
 
 // Of domain com.microsoft, only ops that mean there what our row means.
 static bool microsoft(std::string_view name) {
-  static const std::unordered_set<std::string_view> names = {"Gelu", "FastGelu", "BiasGelu", "QuickGelu"};
+  static const std::unordered_set<std::string_view> names = {"Gelu", "FastGelu", "BiasGelu", "QuickGelu",
+                                                             "FusedMatMul"};
   return names.contains(name);
 }
 

@@ -19,6 +19,8 @@ void infer_grid_sample(InferContext& c) {
   const Dims &x = c.arg(0).dims, &grid = c.arg(1).dims;
   if (x.size() < 3 || grid.size() != x.size())
     c.fail("GAF3101", "X and the grid do not have the same rank of at least 3");
+  if (!grid.back().is(static_cast<int64_t>(x.size()) - 2))
+    c.fail("GAF3101", "the grid does not hold a place for each spatial dimension");
   Dims out{x[0], x[1]};
   out.insert(out.end(), grid.begin() + 1, grid.end() - 1);
   c.types = {{c.arg(0).dtype, out}};
@@ -89,6 +91,8 @@ void eval_grid_sample(EvalContext& c) {
   s.padding = attr_str(c.node, "padding_mode", "zeros");
   s.corners = attr_int(c.node, "align_corners", 0) != 0;
   const size_t rank = s.dims.size();
+  if (grid.dims[0] != x.dims[0] || (numel(s.dims) == 0 && grid.numel() != 0))
+    fail(c, "GAF3101", "the grid does not fit the input");
   const std::vector<double> data = elements<double>(x), places = elements<double>(grid);
   const int64_t batch = x.dims[0], channels = x.dims[1], plane = numel(s.dims);
   const Ints out_spatial(grid.dims.begin() + 1, grid.dims.end() - 1);
@@ -133,9 +137,10 @@ void eval_affine_grid(EvalContext& c) {
   const Tensor& theta = arg(c, 0);
   const Ints size = elements<int64_t>(arg(c, 1));
   const bool corners = attr_int(c.node, "align_corners", 0) != 0;
+  if (size.size() < 4) fail(c, "GAF3101", "the size needs four or five elements");
   const Ints spatial(size.begin() + 2, size.end()), strides = strides_of(spatial);
   const auto rank = static_cast<int64_t>(spatial.size());
-  const std::vector<double> m = elements<double>(theta);
+  const std::vector<double> m = elements<double>(arg_of(c, 0, size[0] * rank * (rank + 1)));
   std::vector<double> out;
   for (int64_t b = 0; b < size[0]; b++)
     for (int64_t o = 0; o < numel(spatial); o++)
@@ -188,8 +193,11 @@ void eval_roi_align(EvalContext& c) {
   const bool half = attr_str(c.node, "coordinate_transformation_mode",
                              c.opset < 16 ? "output_half_pixel" : "half_pixel") == "half_pixel";
   const bool largest = attr_str(c.node, "mode", "avg") == "max";
-  const std::vector<double> data = elements<double>(x), boxes = elements<double>(arg(c, 1));
-  const Ints batches = elements<int64_t>(arg(c, 2));
+  const std::vector<double> data = elements<double>(x), boxes = elements<double>(arg_of(c, 1, rois * 4));
+  const Ints batches = elements<int64_t>(arg_of(c, 2, rois));
+  for (int64_t b : batches)
+    if (b < 0 || b >= x.dims[0]) fail(c, "GAF6001", fmt::format("batch {} out of range [0,{})", b, x.dims[0]));
+  if (height == 0 || width == 0) fail(c, "GAF3101", "the input is empty");
   std::vector<double> out;
   for (int64_t r = 0; r < rois; r++) {
     const double shift = half ? 0.5 : 0;
@@ -230,7 +238,11 @@ void eval_roi_align(EvalContext& c) {
 
 // ---- NonMaxSuppression ----
 
-void infer_nms(InferContext& c) { c.types = {{DType::i64, {fresh_dim(c), 3}}}; }
+void infer_nms(InferContext& c) {
+  need_rank(c, 0, 3);
+  need_rank(c, 1, 3);
+  c.types = {{DType::i64, {fresh_dim(c), 3}}};
+}
 
 struct Box {
   double y0, x0, y1, x1;
@@ -245,6 +257,7 @@ double overlap(const Box& a, const Box& b) {
 void eval_nms(EvalContext& c) {
   const Tensor &boxes = arg(c, 0), &scores = arg(c, 1);
   const int64_t batch = scores.dims[0], classes = scores.dims[1], n = scores.dims[2];
+  arg_of(c, 0, batch * n * 4);
   const int64_t most = has(c, 2) && arg(c, 2).numel() ? arg(c, 2).get_int(0) : 0;
   const double iou = has(c, 3) && arg(c, 3).numel() ? arg(c, 3).get(0) : 0;
   const bool has_least = has(c, 4) && arg(c, 4).numel();
