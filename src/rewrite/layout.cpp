@@ -195,7 +195,7 @@ Graph channels_last(const Graph& from, RewriteLog& log, Simplify what) {
     any = any || v;
     return v;
   });
-  if (!any) return g;
+  if (!any && what == Simplify::views) return g;  // nothing to sink at level 0
   for (int round = 0; round < 16; round++) {
     bool changed = false;
     g = rewrite(g, log, [&](Rebuild& b, const Node& n) {

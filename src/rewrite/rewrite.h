@@ -31,7 +31,8 @@ Graph simplify(const Graph& g, RewriteLog& log, Simplify what = Simplify::all);
 Graph recognise_composites(const Graph& g, RewriteLog& log);
 // BatchNormalization into scale and shift, and scale and shift into the weights of the convolution before them.
 Graph fold_affine(const Graph& g, RewriteLog& log);
-// Convolutions and pools compute on [N, spatial, C]; transposes stand around them and cancel where they meet.
+// Convolutions and pools compute on [N, spatial, C]; transposes stand around them, sink towards the outputs like any other
+// transpose, and cancel where they meet.
 Graph channels_last(const Graph& g, RewriteLog& log, Simplify what = Simplify::all);
 
 }  // namespace gaf
