@@ -233,6 +233,13 @@ std::optional<double> Lowering::piece_fill(Value v, const Space* space) const {
 std::optional<Access> Lowering::step_access(const Access& a, Value step, const Space* space, const Dims& to) const {
   const Node& n = fn_.node(step);
   auto index_of = [&]() -> const Access* { return n.args.size() > 1 ? access(n.args[1]) : nullptr; };
+  if (const Tensor* t = n.op == "Gather" && n.args.size() > 1 ? constant(fn_, n.args[1]) : nullptr) {  // one element: a slice
+    if (t->numel() != 1) return {};
+    const size_t axis = axis_of(n, a.dims.size());
+    const int64_t k = t->get_int(0);
+    std::optional<Access> one = slice(a, axis, k < 0 ? a.dims[axis] + Expr(k) : Expr(k), 1, 1);
+    return one ? reshape(*one, to) : one;
+  }
   if (n.op == "Gather") return index_of() ? gather(a, *index_of(), axis_of(n, a.dims.size())) : std::nullopt;
   if (n.op == "GatherElements")
     return index_of() ? gather_elements(a, *index_of(), axis_of(n, a.dims.size())) : std::nullopt;

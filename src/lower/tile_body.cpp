@@ -423,23 +423,19 @@ void TileBody::store(Value v, kir::Ref dst) {
   }
   const bool rows = !dr.is(1) && rows_ > 1, cols = !dc.is(1) && cols_ > 1;
   const auto* r = std::get_if<kir::Ref>(&o.arg);
+  const bool same_shape = o.rows == rows && o.cols == cols;
+  if (r && o.type != type) {  // rounds to the dtype in memory
+    o.reuse = false;
+    o = emit(S::cast, type, {o});
+    r = std::get_if<kir::Ref>(&o.arg);
+  }
   kir::Ref t;
-  if (r && r->tile && o.rows == rows && o.cols == cols && o.type == type) {
+  if (r && r->tile && same_shape) {
     t = *r;
   } else {
     t = fresh(type, rows, cols);
-    const bool same_shape = o.rows == rows && o.cols == cols;
-    if (o.type != type && r) {
-      Operand c = o;
-      c.reuse = false;
-      c = emit(S::cast, type, {c});
-      if (same_shape) t = std::get<kir::Ref>(c.arg);
-      else l_.b.map(t, S::mov, {c.arg});
-    } else if (r && !r->tile && same_shape) {
-      l_.b.copy(t, *r);
-    } else {
-      l_.b.map(t, S::mov, {o.arg});
-    }
+    if (r && !r->tile && same_shape) l_.b.copy(t, *r);
+    else l_.b.map(t, S::mov, {o.arg});
   }
   copy(cut(t));
 }

@@ -139,6 +139,34 @@ TEST(Pointwise, HalfAndIntegers) {
 )");
 }
 
+TEST(Pointwise, BooleansAndBytes) {
+  check(R"(graph @k(%0: b1[5,70], %1: b1[70], %2: f32[5,70], %3: f32[]) -> (%6, %7) {
+  %4 = Not(%1) : b1[70]
+  %5 = And(%0, %4) : b1[5,70]
+  %6 = Where(%5, %2, %3) : f32[5,70]
+  %7 = Or(%0, %5) : b1[5,70]
+}
+)");
+  check(R"(graph @k(%0: u8[4,50], %1: f32[50], %2: bf16[4,50]) -> (%5, %6) {
+  %3 = Cast(%0) {to="f32"} : f32[4,50]
+  %4 = Mul(%3, %1) : f32[4,50]
+  %5 = Cast(%4) {to="bf16"} : bf16[4,50]
+  %6 = Neg(%2) : bf16[4,50]
+}
+)");
+  check(R"(graph @k(%0: f64[3,33], %1: f32[33]) -> (%4) {
+  %2 = Cast(%1) {to="f64"} : f64[33]
+  %3 = Sqrt(%2) : f64[33]
+  %4 = Add(%0, %3) : f64[3,33]
+}
+)");
+  check(R"(graph @k(%0: i32[3,33], %1: i32[3,1]) -> (%3) {
+  %2 = Max(%0, %1) : i32[3,33]
+  %3 = Mul(%2, %0) : i32[3,33]
+}
+)");
+}
+
 TEST(Pointwise, Slices) {
   check(R"(graph @k(%0: f32[6,10]) -> (%3) {
   %1 = Slice(%0) {axes=[1],ends=[8],starts=[2],steps=[2]} : f32[6,3]
@@ -214,6 +242,12 @@ TEST(Copy, GatherColumns) {
   %2 = Gather(%0, %1) {axis=1} : f32[4,5]
 }
 )", {{}}, {floats({4, 9}), ints(DType::i64, {5}, {0, 8, -1, 3, -9})});
+  check_copy(R"(graph @k(%0: f32[4,9,20]) -> (%3) {
+  %1 = constant {value=[-1]} : i64[]
+  %2 = Gather(%0, %1) {axis=1} : f32[4,20]
+  %3 = Tanh(%2) : f32[4,20]
+}
+)");
   check_copy(R"(graph @k(%0: f32[4,9], %1: i32[4,3]) -> (%2) {
   %2 = GatherElements(%0, %1) {axis=1} : f32[4,3]
 }

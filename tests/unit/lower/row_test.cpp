@@ -75,6 +75,13 @@ TEST(Row, EveryAxis) {
   check(unary("ReduceLogSumExp(%0) {axes=[1],keepdims=1}", "3,200", "3,1"));
 }
 
+TEST(Row, IntegersAndHalves) {
+  check("graph @k(%0: i64[5,70]) -> (%1, %2) {\n  %1 = ReduceSum(%0) {axes=[1],keepdims=1} : i64[5,1]\n  %2 = ReduceMax(%0) {axes=[1],keepdims=0} : i64[5]\n}\n");
+  check("graph @k(%0: i32[5,70]) -> (%1) {\n  %1 = ReduceMin(%0) {axes=[0],keepdims=1} : i32[1,70]\n}\n");
+  check("graph @k(%0: bf16[5,300]) -> (%1) {\n  %1 = Softmax(%0) {axis=-1} : bf16[5,300]\n}\n");
+  check("graph @k(%0: f64[5,70]) -> (%1) {\n  %1 = Softmax(%0) {axis=-1} : f64[5,70]\n}\n");
+}
+
 TEST(Row, SplitReductions) {
   check(unary("ReduceSum(%0) {axes=[0,1],keepdims=0}", "300,700", ""));
   check(unary("ReduceMean(%0) {axes=[0],keepdims=0}", "3000,100", "100"));
