@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "build.h"
 #include "frontend/gaf_text.h"
@@ -15,26 +16,65 @@
 namespace gaf {
 namespace {
 
-// What became of each node of the model: planned nodes name their origins, the rest went on the way.
-void account_for_nodes(const Model& m, const Plan& plan, Report& r) {
-  std::map<std::string, NodeReport> fate;
-  std::map<std::string, std::vector<std::string>> origins;
-  for (const Node& n : plan.graph.nodes) origins[n.name] = n.origins;
-  for (const auto& [name, report] : plan.nodes) fate.try_emplace(name, report);
-  for (const Node& n : m.graph.nodes) {
-    if (n.op == "input" || n.op == "constant") continue;
-    auto it = fate.find(n.name);
-    if (it != fate.end()) {
-      r.nodes.push_back({n.name, it->second});
-      continue;
+bool in_file(const Node& n) { return n.op != "input" && n.op != "constant"; }
+
+// Rewriting may leave several nodes under the name of one node of the model (a convolution and the transposes around it). The
+// one that is that op keeps the name, the others are told apart: every record names nodes.
+void make_names_unique(Graph& g, const Graph& model) {
+  std::map<std::string, std::string> ops;
+  for (const Node& n : model.nodes)
+    if (in_file(n)) ops[n.name] = n.op;
+  std::map<std::string, std::vector<uint32_t>> users;
+  for (uint32_t i = 0; i < g.nodes.size(); i++)
+    if (in_file(g.nodes[i])) users[g.nodes[i].name].push_back(i);
+  std::set<std::string> taken;
+  for (const auto& [name, nodes] : users) taken.insert(name);
+  for (const auto& [name, nodes] : users) {
+    auto op = ops.find(name);
+    auto own = std::find_if(nodes.begin(), nodes.end(), [&](uint32_t i) { return op != ops.end() && g.nodes[i].op == op->second; });
+    uint32_t keeper = own == nodes.end() ? nodes.back() : *own;
+    for (uint32_t i : nodes) {
+      if (i == keeper && !name.empty()) continue;
+      Node& n = g.nodes[i];
+      if (n.origins.empty() && !name.empty()) n.origins = {name};
+      std::string other = name + (name.empty() ? "" : "/") + n.op;
+      for (int k = 1; !taken.insert(other).second; k++) other = name + (name.empty() ? "" : "/") + n.op + "_" + std::to_string(k);
+      n.name = other;
     }
+  }
+}
+
+// What became of each node of the model, and of those that rewriting added: a planned node speaks for itself, a node without one
+// belongs to the first group that carries its name, else it went on the way. Afterwards a group lists exactly the model's nodes
+// whose fate it is.
+void account_for_nodes(const Model& m, const Plan& plan, Report& r) {
+  std::map<std::string, NodeReport> planned(plan.nodes.begin(), plan.nodes.end());
+  std::map<std::string, std::string> carried;  // origin -> group
+  for (const GroupReport& g : r.groups)
+    for (const std::string& name : g.original_nodes) carried.try_emplace(name, g.id);
+  std::set<std::string> folded;
+  for (const RewriteReport& w : r.rewrites)
+    if (w.name == "fold-constants") folded.insert(w.nodes.begin(), w.nodes.end());
+  std::map<std::string, std::string> group_of;
+  for (const Node& n : m.graph.nodes) {
+    if (!in_file(n)) continue;
     NodeReport x;
-    x.op = n.op, x.fate = is_kind(n, OpKind::view) ? "view" : "eliminated";
-    for (const GroupReport& g : r.groups)
-      if (std::find(g.original_nodes.begin(), g.original_nodes.end(), n.name) != g.original_nodes.end()) x.fate = "group", x.group = g.id;
-    for (const RewriteReport& w : r.rewrites)
-      if (x.fate != "group" && w.name == "fold-constants" && std::find(w.nodes.begin(), w.nodes.end(), n.name) != w.nodes.end()) x.fate = "folded";
+    x.op = n.op, x.fate = folded.contains(n.name) ? "folded" : is_kind(n, OpKind::view) ? "view" : "eliminated";
+    if (auto it = planned.find(n.name); it != planned.end()) x = it->second, planned.erase(it);
+    if (auto it = carried.find(n.name); it != carried.end() && x.group.empty() && x.fate != "alone" && x.fate != "extern") x.fate = "group", x.group = it->second;
+    if (!x.group.empty()) group_of[n.name] = x.group;
     r.nodes.push_back({n.name, x});
+  }
+  for (const auto& [name, x] : plan.nodes)
+    if (planned.contains(name)) r.nodes.push_back({name, x});
+  for (GroupReport& g : r.groups) {
+    std::vector<std::string> own;
+    for (const std::string& name : g.original_nodes)
+      if (auto it = group_of.find(name); it != group_of.end() && it->second == g.id) {
+        own.push_back(name);
+        group_of.erase(it);
+      }
+    g.original_nodes = std::move(own);
   }
 }
 
@@ -43,6 +83,7 @@ Planned plan_with(const Model& m, const Settings& s, Lowerings& lowerings) {
   p.model = m, p.config = s.config, p.target = lowerings.target();
   RewriteLog log;
   Graph g = run_steps(m.graph, s.config.level, log);
+  make_names_unique(g, m.graph);
   int workers = s.config.threads > 0 ? s.config.threads : default_threads();
   PlanServices services{[&](const Graph& fn) { return lowerings.price(fn, workers); }};
   Plan plan = plan_kernels(g, p.target, s.config, services);
@@ -63,9 +104,12 @@ Planned plan_with(const Model& m, const Settings& s, Lowerings& lowerings) {
 
 std::vector<FusedGroup> groups_to_write(const Planned& p) {
   std::vector<FusedGroup> groups;
-  for (const GroupReport& g : p.report.groups) groups.push_back({g.kernel, g.original_nodes, g.why, g.predicted_us.before - g.predicted_us.after});
+  for (const GroupReport& g : p.report.groups)
+    if (!g.original_nodes.empty()) groups.push_back({g.kernel, g.original_nodes, g.why, g.predicted_us.before - g.predicted_us.after});
   return groups;
 }
+
+std::map<std::string, std::string> metadata() { return {{"gaf.version", GAF_VERSION}}; }
 
 FileBytes original(const Model& m) {
   if (m.onnx) return hold(m.onnx);
@@ -81,7 +125,7 @@ Planned plan_model(const Model& m, const Settings& s) {
 }
 
 std::string fused_onnx(const Planned& p) {
-  FusedOnnx f = write_fused_onnx(original(p.model), p.model.folder, groups_to_write(p), {});
+  FusedOnnx f = write_fused_onnx(original(p.model), p.model.folder, groups_to_write(p), metadata());
   if (!f.data.empty()) throw UserError("GAF8002", "the model is too large for one file", "save it to a path: weights then go into a file beside it");
   return f.bytes;
 }
@@ -92,7 +136,7 @@ std::vector<std::string> save_model(const Planned& p, const std::string& path) {
     return {};
   }
   if (!path.ends_with(".onnx")) throw UserError("GAF1102", "cannot write '" + path + "': unknown suffix", "use .onnx or .gaf");
-  return save_fused_onnx(path, original(p.model), p.model.folder, groups_to_write(p), {});
+  return save_fused_onnx(path, original(p.model), p.model.folder, groups_to_write(p), metadata());
 }
 
 struct CompiledModel::State {

@@ -72,6 +72,9 @@ class Writer {
     return order;
   }
 
+  // An op of its own: a view that moves bytes (a transpose) is one, a view of the same bytes is not.
+  bool moves(uint32_t n) const { return growth_.groups.role(n) != Role::view || !alias_view(g_.nodes[n]); }
+
   void leaf(Value v) {
     if (v == kNoValue || map_.count(v)) return;
     const Node& n = g_.nodes[v.node];
@@ -132,19 +135,18 @@ class Writer {
     uint32_t made = out_.add(std::move(call)).node;
     for (uint32_t r = 0; r < outputs.size(); r++) map_[outputs[r]] = {made, r};
 
-    int ops = groups.ops(nodes);
+    int ops = static_cast<int>(std::count_if(nodes.begin(), nodes.end(), [&](uint32_t n) { return moves(n); }));
     double us_before = 0, bytes_before = 0;
     std::string id = ops > 1 ? "g" + std::to_string(plan_.groups.size()) : "";
     for (uint32_t n : nodes) {
-      bool alias = groups.role(n) == Role::view && alias_view(g_.nodes[n]);
-      const Price* alone = alias ? nullptr : std::get_if<Price>(&growth_.price({n}));
+      const Price* alone = !moves(n) ? nullptr : ops == 1 ? &p : std::get_if<Price>(&growth_.price({n}));
       double us = alone ? alone->us : 0, b = alone ? alone->bytes : 0;
       us_before += us, bytes_before += b;
-      record(n, ops > 1 ? "group" : groups.role(n) == Role::view ? "view" : "alone", id, "", us, b);
+      record(n, ops > 1 ? "group" : moves(n) ? "alone" : "view", id, "", us, b);
     }
     Totals& t = plan_.totals;
     t.ops_before += ops, t.ops_after += ops > 0;
-    t.kernels_before += static_cast<int>(std::count_if(nodes.begin(), nodes.end(), [&](uint32_t n) { return !alias_view(g_.nodes[n]); }));
+    t.kernels_before += ops;
     t.kernels_after++;
     t.bytes_before += bytes_before, t.bytes_after += p.bytes;
     t.predicted_us_before += us_before, t.predicted_us_after += p.us;
@@ -160,7 +162,7 @@ class Writer {
     std::vector<Value> out = growth_.groups.outputs(nodes);
     for (uint32_t n : nodes) {
       const Node& x = g_.nodes[n];
-      if (growth_.groups.role(n) != Role::view) r.nodes.push_back(friendly_name(g_, x));
+      if (moves(n)) r.nodes.push_back(friendly_name(g_, x));
       std::vector<std::string> names = x.origins.empty() ? std::vector<std::string>{x.name} : x.origins;
       r.original_nodes.insert(r.original_nodes.end(), names.begin(), names.end());
       if (std::find(out.begin(), out.end(), Value{n, 0}) == out.end()) values++, inner += value_bytes(g_, {n, 0});
@@ -182,22 +184,22 @@ class Writer {
     plan_.groups.push_back(std::move(r));
   }
 
-  // Every pair of neighbouring ops, views between them looked through, that is not inside one group.
+  // Every pair of neighbouring ops, views of the same bytes between them looked through, that is not inside one group.
   void edges() {
     const Groups& groups = growth_.groups;
     std::set<std::pair<uint32_t, uint32_t>> seen;
     for (uint32_t n = 0; n < g_.nodes.size(); n++) {
-      if (groups.of(n) < 0 || groups.role(n) == Role::view) continue;
+      if (groups.of(n) < 0 || !moves(n)) continue;
       for (Value v : g_.nodes[n].args) {
         if (v == kNoValue || groups.of(v.node) < 0) continue;
         uint32_t to = n, link_from = v.node, link_to = n;
         uint32_t from = v.node;
         bool found = groups.of(from) != groups.of(to);
-        while (groups.role(from) == Role::view && !g_.nodes[from].args.empty() && groups.of(g_.nodes[from].args[0].node) >= 0) {
+        while (!moves(from) && !g_.nodes[from].args.empty() && groups.of(g_.nodes[from].args[0].node) >= 0) {
           to = from, from = g_.nodes[from].args[0].node;
           if (!found && groups.of(from) != groups.of(to)) found = true, link_from = from, link_to = to;
         }
-        if (!found || groups.role(from) == Role::view || groups.of(from) == groups.of(n) || !seen.insert({from, n}).second) continue;
+        if (!found || !moves(from) || groups.of(from) == groups.of(n) || !seen.insert({from, n}).second) continue;
         auto it = growth_.refused().find({link_from, link_to});
         Verdict why = it != growth_.refused().end() ? it->second : growth_.legal(groups.of(link_from), groups.of(link_to));
         if (why) why = Verdict::no("gain-below-threshold", "no gain found for the two together");
