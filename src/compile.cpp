@@ -78,6 +78,32 @@ void account_for_nodes(const Model& m, const Plan& plan, Report& r) {
   }
 }
 
+// A file that was fused before lists its groups: those that are planned again keep their names, whose numbers would otherwise
+// follow the order of the nodes in the file.
+void restore_names(const Model& m, Graph& g, Report& r) {
+  std::map<std::set<std::string>, std::string> stored;
+  for (const FusedGroup& f : fused_groups(m.graph)) stored[{f.nodes.begin(), f.nodes.end()}] = f.name;
+  if (stored.empty()) return;
+  std::map<std::string, std::string> renamed;  // kernel as planned -> its name
+  std::set<std::string> taken;
+  for (const GroupReport& x : r.groups)
+    if (auto it = stored.find({x.original_nodes.begin(), x.original_nodes.end()}); it != stored.end() && taken.insert(it->second).second) renamed[x.kernel] = it->second;
+  for (const GroupReport& x : r.groups) {
+    if (renamed.contains(x.kernel)) continue;
+    std::string name = x.kernel;
+    for (int k = 1; !taken.insert(name).second; k++) name = x.kernel + "_" + std::to_string(k);
+    renamed[x.kernel] = name;
+  }
+  auto now = [&](const std::string& name) {
+    auto it = renamed.find(name);
+    return it == renamed.end() ? name : it->second;
+  };
+  for (GroupReport& x : r.groups) x.kernel = now(x.kernel);
+  for (Node& n : g.nodes)
+    if (n.op == "call") n.name = now(n.name);
+  for (Graph& k : g.kernels) k.name = now(k.name);
+}
+
 Planned plan_with(const Model& m, const Settings& s, Lowerings& lowerings) {
   Planned p;
   p.model = m, p.config = s.config, p.target = lowerings.target();
@@ -98,6 +124,7 @@ Planned plan_with(const Model& m, const Settings& s, Lowerings& lowerings) {
   for (const Sym& sym : m.graph.syms) r.guards.push_back({sym.name + " priced at " + std::to_string(sym.hint), "range"});
   r.graph_hash = hash_key(print_graph(m.graph));
   account_for_nodes(m, plan, r);
+  restore_names(m, plan.graph, r);
   p.graph = std::move(plan.graph);
   return p;
 }
@@ -106,6 +133,7 @@ std::vector<FusedGroup> groups_to_write(const Planned& p) {
   std::vector<FusedGroup> groups;
   for (const GroupReport& g : p.report.groups)
     if (!g.original_nodes.empty()) groups.push_back({g.kernel, g.original_nodes, g.why, g.predicted_us.before - g.predicted_us.after});
+  std::sort(groups.begin(), groups.end(), [](const FusedGroup& a, const FusedGroup& b) { return a.name < b.name; });
   return groups;
 }
 

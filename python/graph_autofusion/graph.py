@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from typing import Any, NamedTuple
 
@@ -61,7 +62,7 @@ class Op:
 
 
 class Group:
-    """Ops that share one kernel: id, kernel, ops (original names), gain (per cent), why, status."""
+    """Ops that share one kernel: id, kernel, ops (original names), gain (per cent; NaN where a file lists the group), why, status."""
 
     def __init__(self, record: dict[str, Any]) -> None:
         self.id: str = record["id"]
@@ -104,7 +105,11 @@ class Graph:
 
     @property
     def groups(self) -> list[Group]:
-        return [Group(g) for g in self.report.groups] if self.report else []
+        """What was planned; of a graph that was only loaded, the groups that its file lists (a fused file does)."""
+        if self.report:
+            return [Group(g) for g in self.report.groups]
+        return [Group({"id": f"g{i}", "kernel": kernel, "original_nodes": nodes, "gain": math.nan, "why": why, "status": "fused"})
+                for i, (kernel, nodes, why) in enumerate(self._model.groups())]
 
     @property
     def num_ops(self) -> int:

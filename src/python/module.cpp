@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "compile.h"
 #include "describe.h"
+#include "frontend/onnx.h"
 #include "ops/op.h"
 #include "results.h"
 
@@ -115,6 +116,11 @@ NB_MODULE(_gaf, m) {
       .def("source", [](const PyModel& x) -> nb::object {  // path, or bytes of the model as it came
         if (x.model->onnx) return nb::bytes(x.model->onnx->data(), x.model->onnx->size());
         return nb::cast(x.model->path);
+      })
+      .def("groups", [](const PyModel& x) {  // those that a fused file lists
+        nb::list all;
+        for (const FusedGroup& g : fused_groups(x.model->graph)) all.append(nb::make_tuple(g.name, g.nodes, g.reason));
+        return all;
       })
       .def("num_ops", [](const PyModel& x) { return num_ops(x.model->graph); });
   nb::class_<PyPlanned>(m, "Planned")

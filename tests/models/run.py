@@ -1,4 +1,4 @@
-"""./dev models [NAME...] [--engine gaf|ort]: real models on real inputs. Each answer is judged, and each output compared with
+"""./dev models [NAME...] [--engine gaf|ort] [--fused]: real models on real inputs. Each answer is judged, and each output compared with
 ONNX Runtime's. A model counts as right when every case is, and its line says how many kernels ran and how many ops outside."""
 
 import argparse
@@ -99,10 +99,15 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev models", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(cases.MODELS))
     parser.add_argument("--engine", choices=("gaf", "ort"), default="gaf")
+    parser.add_argument("--fused", action="store_true", help="check the fused ONNX files instead, see fused.py")
     args = parser.parse_args()
     unknown = [n for n in args.names if n not in cases.MODELS]
     if unknown:
         parser.error(f"unknown model '{unknown[0]}': one of {', '.join(cases.MODELS)}")
+    if args.fused:
+        import fused
+
+        return fused.main(args.names)
     passed = failed = 0
     names = args.names or list(cases.MODELS)
     try:
