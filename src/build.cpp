@@ -173,6 +173,7 @@ KernelStep kernel_step(const Graph& g, uint32_t i, const Lowered& l, Assembler& 
   for (const KernelArg& arg : l.args) {
     if (arg.kind == KernelArg::output) {
       s.args.push_back(a.buffer({i, arg.index}));
+      s.results.push_back(s.args.back());
     } else if (arg.kind == KernelArg::temp) {
       PlanBuffer b;
       b.dtype = arg.dtype, b.dims = arg.dims, b.name = call.name + "/temp";
@@ -201,6 +202,9 @@ LoadedKernel load_once(const std::string& key, const Artifact& artifact) {
 namespace {
 // A fault of a template costs the user one fusion, not the model; debug builds let it out so that tests see it.
 std::variant<Lowered, Verdict> lower_or_refuse(const Graph& fn, const Target& t) {
+  for (const Node& n : fn.nodes)
+    for (const Type& type : n.types)
+      if (product(type.dims).is(0)) return Verdict::no("backend-limit", "a tensor without elements needs no kernel");
 #ifdef NDEBUG
   try {
     return lower(fn, t);

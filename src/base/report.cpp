@@ -106,7 +106,7 @@ std::string Report::why(const std::string& a, const std::string& b) const {
   for (const auto& [name, n] : nodes) names.push_back(name);
   auto find = [&](const std::string& x) {
     auto it = std::find_if(nodes.begin(), nodes.end(), [&](const auto& n) { return n.first == x; });
-    if (it == nodes.end()) throw UserError("GAF3002", "the model has no node '" + x + "'" + did_you_mean(x, names));
+    if (it == nodes.end()) throw UserError("GAF3002", "the model has no node '" + x + "'" + did_you_mean(x, names), "gaf explain without --node and --edge lists the nodes");
     return it;
   };
   auto first = find(a);

@@ -224,7 +224,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   } catch (const CLI::ExtrasError&) {
     unknown_command(argc > 2 ? argv[2] : first);
   } catch (const CLI::ParseError& e) {  // an option without its value
-    throw UserError("GAF1102", e.what(), "see gaf " + (own ? "" : first + " ") + "--help");
+    const std::string last = argv[argc - 1];
+    throw UserError("GAF1102", last.starts_with("--") ? "option '" + last + "' needs a value" : e.what(),
+                    "see gaf " + (own ? "" : first + " ") + "--help");
   }
   for (size_t i = 0; i < commands.size(); i++) {
     if (!commands[i]->parsed()) continue;

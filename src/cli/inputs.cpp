@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include "base/catalogue.h"
@@ -85,7 +86,9 @@ Given given_inputs(const CommandLine& line, const Model& m, const std::vector<st
   }
   for (const std::string& text : line.all("input")) {
     const size_t equals = text.find('=');
-    const bool named = equals != std::string::npos && (names.size() != 1 || text.substr(0, equals) == names[0]);
+    // A path may hold '=': with one input, the part before it is a name unless there is such a file.
+    const bool named = equals != std::string::npos && (names.size() != 1 || text.substr(0, equals) == names[0] ||
+                                                       !std::filesystem::exists(text.substr(0, text.rfind(".npz#"))));
     if (!named && names.size() != 1)
       bad_value("input", "NAME=FILE (the model has " + std::to_string(names.size()) + " inputs)", text);
     set(named ? position(names, text.substr(0, equals)) : 0, read_tensor(named ? text.substr(equals + 1) : text));

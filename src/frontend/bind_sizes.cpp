@@ -71,7 +71,8 @@ Graph bind_sizes(Graph g, const ReadOptions& o) {
     auto it = std::find(sizes.begin(), sizes.end(), name);
     if (it == sizes.end())
       throw UserError("GAF3104", fmt::format("unknown dimension '{}'{}; the model's are: {}", name,
-                                             did_you_mean(name, sizes), fmt::join(sizes, ", ")));
+                                             did_you_mean(name, sizes), fmt::join(sizes, ", ")),
+                      "name one of the model's free dimensions");
     fix(bound, g, static_cast<int>(it - sizes.begin()), value, fmt::format("dimension '{}'", name));
   }
   for (const auto& [name, shape] : o.shapes) {

@@ -56,7 +56,8 @@ InputTypes::InputTypes(const std::vector<const ValueInfo*>& inputs, const ReadOp
     auto it = std::find_if(known_.begin(), known_.end(), same);
     if (it == known_.end())
       throw UserError("GAF3104", fmt::format("unknown dimension '{}'{}; the model's are: {}", name,
-                                             did_you_mean(name, known_), fmt::join(known_, ", ")));
+                                             did_you_mean(name, known_), fmt::join(known_, ", ")),
+                      "name one of the model's free dimensions");
     bind(*it, value, fmt::format("dimension '{}'", name));
   }
   for (const ValueInfo* v : inputs) {  // shapes first: a size that one input fixes is fixed for all

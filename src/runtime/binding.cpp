@@ -183,7 +183,13 @@ BoundSegment bind_segment(const RunPlan& plan, const Schedule& schedule, size_t 
     const auto& kernel = plan.steps[static_cast<size_t>(i)].kernel;
     if (!kernel) continue;
     for (const Expr& e : kernel->sizes) step.sizes.push_back(e.eval(values));
-    for (const LoadedKernel::Phase& p : kernel->kernel.phases) step.trips.push_back(p.trips(step.sizes.data()));
+    const bool empty = !kernel->results.empty() && std::all_of(kernel->results.begin(), kernel->results.end(),
+                                                               [&](int b) { return bytes_of[static_cast<size_t>(b)] == 0; });
+    if (!empty && std::find(step.sizes.begin(), step.sizes.end(), 0) != step.sizes.end())  // kernels count on sizes of at least one
+      throw UserError("GAF3102", "kernel '" + kernel->name + "' does not take a dimension of size 0",
+                      "give at least one element, or run unfused without generated code (enable_superkernel=False)");
+    for (const LoadedKernel::Phase& p : kernel->kernel.phases)
+      step.trips.push_back(empty ? 0 : p.trips(step.sizes.data()));
     for (int b : kernel->args) step.bytes += bytes_of[static_cast<size_t>(b)];
     if (kernel->sizes.empty()) step.alone_us = kernel->us;  // else it was said for other sizes
   }

@@ -29,6 +29,7 @@ struct KernelStep {
   // (position of an `out` parameter, position of an `in` parameter): the kernel gives the right result if both have one
   // address. Used when both are arena buffers and nobody reads the `in` one later.
   std::vector<std::pair<int, int>> inplace;
+  std::vector<int> results;  // PlanBuffers among args that it writes: where all are empty there is nothing to run
 };
 // An extern op, or a host shape program: runs outside generated code. `run` gets views that are valid during the call;
 // what it returns may share their bytes. A result's dims that are symbols without a value so far take the size that
