@@ -42,6 +42,7 @@ class CompiledModel:
 
     @property
     def report(self) -> Report:
+        """What was decided, with compile times and cache hits."""
         return Report(self._native.planned(), self._native)
 
     def run(self, inputs: dict[str, Any], *, out: dict[str, np.ndarray] | None = None, like: str | None = None) -> dict[str, np.ndarray]:
@@ -106,6 +107,7 @@ class CompiledModel:
         return self._native.profile(arrays, self._dtypes)
 
     def save(self, path: str) -> None:
+        """Offline models come with a later version: UnsupportedError."""
         raise UnsupportedError("GAF4009: offline models are not available in this version", code="GAF4009",
                                remedy="save the fused graph: gaf.save(model.graph, 'model.onnx')")
 
@@ -137,6 +139,7 @@ class DebugView:
 
     @property
     def report(self) -> Report:
+        """What was decided and why."""
         assert self.graph.report is not None
         return self.graph.report
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import Any, NamedTuple
 
 from . import _gaf
@@ -33,6 +34,20 @@ class FusionConfig:
     cache_dir: None = the user's cache folder, "" = memory only.
     """
 
+    enable_superkernel: bool
+    enable_autofuse: bool
+    max_fusion_depth: int | None
+    cost_threshold: float | None
+    strategy: str
+    level: int
+    target: str
+    extern_ops: list[str]
+    max_fusion_size: int
+    resource_budget: float
+    strict: bool
+    threads: int
+    cache_dir: str | None
+
     def __init__(self, **fields: Any) -> None:
         for name, value in fields.items():
             if name in _LATER:
@@ -47,6 +62,8 @@ class FusionConfig:
             if isinstance(e, ConfigError):
                 raise
             raise ConfigError(str(e), code=getattr(e, "code", "GAF1102"), remedy=getattr(e, "remedy", "")) from e
+        for text in _gaf.setting_warnings():
+            warnings.warn(text, stacklevel=2)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in _DEFAULTS:

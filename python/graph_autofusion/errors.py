@@ -93,7 +93,7 @@ class InternalError(GafError):
 def make(records: list[dict[str, Any]]) -> GafError:
     """The exception for faults found together (called by the native module); its class is that of the first."""
     first = records[0]
-    kind = globals().get(first["type"], GafError)
+    kind: type[GafError] = globals().get(first["type"], GafError)
     lines = []
     for r in records:
         where = f"{r['file']}:{r['line']}:{r['column']}: " if r["file"] else ""

@@ -20,7 +20,7 @@ class ValueInfo(NamedTuple):
 
     name: str
     dtype: str
-    shape: tuple
+    shape: tuple[int | str, ...]
 
 
 def _hashable(value: Any) -> Any:
@@ -34,18 +34,19 @@ class Op:
     type: str
     domain: str
     dtype: str
-    attrs: dict
+    attrs: dict[str, Any]
     inputs: list[str]
     outputs: list[str]
     original_names: list[str]
-    shape: tuple
-    input_shapes: list[tuple]
-    output_shapes: list[tuple]
-    problem: tuple | None
+    shape: tuple[int | str, ...]
+    input_shapes: list[tuple[int | str, ...]]
+    output_shapes: list[tuple[int | str, ...]]
+    problem: tuple[int, ...] | None
     compute_kind: str
     flops: int
     bytes_read: int
     bytes_written: int
+    view: bool
 
     def __init__(self, record: dict[str, Any]) -> None:
         for key, value in record.items():
@@ -89,18 +90,22 @@ class Graph:
 
     @property
     def name(self) -> str:
+        """File name, or "model"."""
         return self._model.name
 
     @property
     def inputs(self) -> list[ValueInfo]:
+        """What the model takes, in order."""
         return [ValueInfo(v["name"], v["dtype"], tuple(v["shape"])) for v in json.loads(self._model.values(False))]
 
     @property
     def outputs(self) -> list[ValueInfo]:
+        """What the model gives, in order."""
         return [ValueInfo(v["name"], v["dtype"], tuple(v["shape"])) for v in json.loads(self._model.values(True))]
 
     @property
     def ops(self) -> list[Op]:
+        """Nodes in order; of a fused graph, each kernel is one."""
         return [Op(r) for r in json.loads(self._native.ops())]
 
     @property
@@ -139,11 +144,13 @@ class Graph:
         if self._compiled is None:
             from .compiled import compile as compile_
             self._compiled = compile_(self, self._config)
-        return self._compiled.run(inputs, **kw)
+        results: dict[str, np.ndarray] = self._compiled.run(inputs, **kw)
+        return results
 
     def to_onnx(self) -> bytes:
         """The fused graph as an ONNX file."""
-        return (self._planned or fuse(self)._planned).onnx()
+        planned = self._planned or _gaf.plan(self._model, (self._config or FusionConfig())._layer())
+        return planned.onnx()
 
     def __str__(self) -> str:
         return "\n".join(map(repr, self.ops))
@@ -156,11 +163,12 @@ class Graph:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def load_model(source: Any, *, shapes: dict[str, tuple] | None = None, dims: dict[str, int] | None = None, strict: bool = False,
+def load_model(source: Any, *, shapes: dict[str, tuple[int | None, ...]] | None = None, dims: dict[str, int] | None = None, strict: bool = False,
                native: bool = True) -> Graph:
     """A path, bytes, an onnx.ModelProto or a Graph.
 
     shapes: input name -> dims, -1 keeps one free. dims: symbolic dimension -> number.
+    strict and native have no effect on .onnx and .gaf files.
     Raises ModelError for what is no valid model, ShapeError and UsageError for shapes and names that do not fit.
     """
     shape_list = [(k, [-1 if d is None else int(d) for d in v]) for k, v in (shapes or {}).items()]

@@ -29,6 +29,7 @@ class _Document:
             raise AttributeError(name) from None
 
     def json(self) -> str:
+        """The document as text."""
         return json.dumps(self._tree)
 
     def __repr__(self) -> str:
@@ -86,7 +87,8 @@ def bench(model: Any, inputs: dict[str, Any] | None = None, config: FusionConfig
         run = _onnxruntime(graph, feed, tree["threads"])[1]
         for _ in range(max(1, warmup)):
             run()
-        times, end = [], time.perf_counter() + min_time
+        times: list[float] = []
+        end = time.perf_counter() + min_time
         while len(times) < runs or time.perf_counter() < end:
             start = time.perf_counter()
             run()

@@ -5,53 +5,67 @@ import json
 import os
 from typing import Any
 
+from . import _gaf
 from .errors import ConfigError
 
 
 class Report:
     """The same tree as the JSON document gaf.report/1: groups, not_fused, nodes, totals, settings, warnings. str() is text()."""
 
-    def __init__(self, planned: Any, compiled: Any = None) -> None:
+    def __init__(self, planned: "_gaf.Planned", compiled: "_gaf.Compiled | None" = None) -> None:
         self._planned, self._source = planned, compiled or planned
         self._tree: dict[str, Any] | None = None
 
-    def _json(self) -> dict[str, Any]:
+    def _part(self, key: str) -> Any:
         if self._tree is None:
             self._tree = json.loads(self._source.report_json())
-        return self._tree
+        return self._tree[key]
 
     @property
-    def groups(self) -> list:
-        return self._json()["groups"]
+    def groups(self) -> list[dict[str, Any]]:
+        """Ops that share a kernel: id, kernel, nodes, original_nodes, why, gain, predicted_us, bytes, resources ..."""
+        groups: list[dict[str, Any]] = self._part("groups")
+        return groups
 
     @property
-    def not_fused(self) -> list:
-        return self._json()["not_fused"]
+    def not_fused(self) -> list[dict[str, Any]]:
+        """Edges between ops that are not inside a group: from, to, reason, text, numbers, could_save_us."""
+        edges: list[dict[str, Any]] = self._part("not_fused")
+        return edges
 
     @property
-    def nodes(self) -> dict:
-        return self._json()["nodes"]
+    def nodes(self) -> dict[str, dict[str, Any]]:
+        """What became of each node of the model, by name: op, fate, group, reason, predicted_us, bytes."""
+        nodes: dict[str, dict[str, Any]] = self._part("nodes")
+        return nodes
 
     @property
-    def totals(self) -> dict:
-        return self._json()["totals"]
+    def totals(self) -> dict[str, Any]:
+        """Ops, kernels, bytes and predicted microseconds before and after; what compiling cost."""
+        totals: dict[str, Any] = self._part("totals")
+        return totals
 
     @property
-    def settings(self) -> dict:
-        return self._json()["settings"]
+    def settings(self) -> dict[str, dict[str, str]]:
+        """Every setting: value and origin."""
+        settings: dict[str, dict[str, str]] = self._part("settings")
+        return settings
 
     @property
     def warnings(self) -> list[str]:
-        return [w["text"] for w in self._json()["warnings"]]
+        """What a user should know: hints that were guessed, settings that have no effect."""
+        return [w["text"] for w in self._part("warnings")]
 
     def why(self, a: str, b: str | None = None) -> str:
-        """Of a node, or of the edge between two."""
+        """Why a node, or the edge between two nodes, was fused or not. An unknown name is a ModelError."""
         return self._planned.why(a, b or "")
 
     def text(self) -> str:
+        """The report as people read it."""
         return self._source.report_text()
 
     def json(self) -> str:
+        """The document gaf.report/1."""
         return self._source.report_json()
 
     def save(self, path: str) -> None:

@@ -7,6 +7,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
+#include <thread>
+
 #include "base/catalogue.h"
 #include "base/log.h"
 #include "compile.h"
@@ -14,6 +17,7 @@
 #include "frontend/onnx.h"
 #include "ops/op.h"
 #include "results.h"
+#include "runtime/plan.h"
 
 namespace nb = nanobind;
 
@@ -78,6 +82,17 @@ struct PyCompiled {
 
 Settings settings(const SettingLayer& layer) { return resolve_settings({}, layer, {}); }
 
+// Ctrl-C stops a run between two kernels. Asking Python needs the GIL, which others may hold: not after every kernel.
+void stop_on_signal() {
+  using Clock = std::chrono::steady_clock;
+  static const std::thread::id main_thread = std::this_thread::get_id();  // set at import; signals are handled there
+  static Clock::time_point next;
+  if (std::this_thread::get_id() != main_thread || Clock::now() < next) return;
+  next = Clock::now() + std::chrono::milliseconds(20);
+  nb::gil_scoped_acquire hold;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
 // A UserError becomes the exception class its catalogue row names, with all fields.
 void translate(const std::exception_ptr& p, void*) {
   std::vector<ErrorInfo> all;
@@ -106,6 +121,8 @@ void translate(const std::exception_ptr& p, void*) {
 NB_MODULE(_gaf, m) {
   using namespace gaf;
   nb::register_exception_translator(translate);
+  stop_on_signal();
+  set_interrupt_check(stop_on_signal);
   m.attr("version") = GAF_VERSION;
 
   nb::class_<PyModel>(m, "Model")
@@ -211,6 +228,7 @@ NB_MODULE(_gaf, m) {
     for (const auto& [name, v] : s.values) all.set(name, Json::object({{"value", v.value}, {"origin", v.origin}}));
     return all.dump();
   });
+  m.def("setting_warnings", [] { return settings({}).warnings; });
   m.def("setting_names", [] { return setting_names(); });
   m.def("nearest", [](const std::string& name, const std::vector<std::string>& candidates) { return nearest(name, candidates); });
   m.def("set_log_sink", [](nb::object sink) {
