@@ -9,6 +9,7 @@
 #include "frontend/onnx.h"
 #include "ops/canonical.h"
 #include "ops/op.h"
+#include "rewrite/rewrite.h"
 
 namespace gaf {
 namespace {
@@ -29,7 +30,7 @@ void hint(Graph& g) {
 
 // Types twice: canonical nodes may spell a size another way, and every later pass compares sizes by their form.
 Model finish(Graph g, Model m) {
-  m.graph = infer(canonicalise(infer(std::move(g)))).graph;
+  m.graph = infer(canonicalise(infer(inline_kernels(g)))).graph;
   hint(m.graph);
   return m;
 }

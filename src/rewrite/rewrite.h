@@ -35,4 +35,7 @@ Graph fold_affine(const Graph& g, RewriteLog& log);
 // transpose, and cancel where they meet.
 Graph channels_last(const Graph& g, RewriteLog& log, Simplify what = Simplify::all);
 
+// Calls of kernel functions (a saved plan) as the nodes they stand for.
+Graph inline_kernels(const Graph& g);
+
 }  // namespace gaf
