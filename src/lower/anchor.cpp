@@ -77,7 +77,8 @@ Verdict check_operands(const Lowering& l, uint32_t anchor) {
   const Graph& fn = l.fn();
   for (Value v : fn.nodes[anchor].args)
     if (v != kNoValue && !l.access(v))
-      return Verdict::no("not-fusable-op", fmt::format("{} '{}' stands before {}", fn.node(v).op, fn.node(v).name, fn.nodes[anchor].op));
+      return Verdict::no("not-fusable-op",
+                         fmt::format("{} '{}' stands before {}", fn.node(v).op, fn.node(v).name, fn.nodes[anchor].op));
   return Verdict::yes();
 }
 
@@ -96,11 +97,14 @@ std::optional<Verdict> refuse_space(Lowering& l, uint32_t anchor, const Space& s
   for (size_t o = 0; o < fn.outputs.size(); o++) {
     Value v = l.output_sink(o).value;
     if (!after[v.node])
-      return Verdict::no("iteration-mismatch", fmt::format("output '{}' does not depend on {}", fn.outputs[o].name, fn.nodes[anchor].op));
+      return Verdict::no("iteration-mismatch",
+                         fmt::format("output '{}' does not depend on {}", fn.outputs[o].name, fn.nodes[anchor].op));
     if (fn.type(v).dims != fn.nodes[anchor].types[0].dims)
-      return Verdict::no("iteration-mismatch", fmt::format("output '{}' has another shape than {}", fn.outputs[o].name, fn.nodes[anchor].op));
+      return Verdict::no("iteration-mismatch",
+                         fmt::format("output '{}' has another shape than {}", fn.outputs[o].name, fn.nodes[anchor].op));
     if (!l.through(l.output_sink(o).access, nullptr, &space))
-      return Verdict::no("layout", fmt::format("output '{}' is no strided view over the dims of {}", fn.outputs[o].name, fn.nodes[anchor].op));
+      return Verdict::no("layout", fmt::format("output '{}' is no strided view over the dims of {}", fn.outputs[o].name,
+                                               fn.nodes[anchor].op));
     wanted.push_back(v);
   }
   return refuse_values(l, anchor, space, wanted);
@@ -149,8 +153,10 @@ kir::Ref full_ref(Lowering& l, const Access& a, std::vector<kir::Slice> at) {
   bool fits = a.offset.is(0);
   for (size_t d = a.dims.size(); d-- > 0 && fits;) {
     bool same = left > 0 && a.dims[d] == buf.shape[left - 1] && (strides[d] == theirs[left - 1] || a.dims[d].is(1));
-    if (same) direct.insert(direct.begin(), at[d]), left--;
-    else fits = a.dims[d].is(1) && !at[d].n && at[d].at.is(0);
+    if (same)
+      direct.insert(direct.begin(), at[d]), left--;
+    else
+      fits = a.dims[d].is(1) && !at[d].n && at[d].at.is(0);
   }
   if (fits && left == 0) return kir::Builder::at(a.buf, std::move(direct));
   return kir::Builder::at(l.view(a.buf, a.dims, strides, a.offset), std::move(at));
@@ -168,8 +174,8 @@ bool long_expression(const Lowering& l, uint32_t anchor) {
   return false;
 }
 
-// Does some value or operand have to outlive the statement that uses it first? Then whole tiles of temporaries would stand
-// beside the accumulators.
+// Does some value or operand have to outlive the statement that uses it first? Then whole tiles of temporaries would
+// stand beside the accumulators.
 bool needs_temporaries(const Lowering& l, uint32_t anchor) {
   if (l.fn().outputs.size() > 1) return true;
   for (uint32_t i : space_of(l, anchor)) {
@@ -193,8 +199,8 @@ void store_all(Lowering& l, uint32_t anchor, const Space& space, const kir::Ref&
 
 }  // namespace
 
-void emit_space(Lowering& l, uint32_t anchor, const Space& space, const kir::Ref& acc, const std::vector<kir::Slice>& at,
-                int64_t rows, int64_t cols) {
+void emit_space(Lowering& l, uint32_t anchor, const Space& space, const kir::Ref& acc,
+                const std::vector<kir::Slice>& at, int64_t rows, int64_t cols) {
   const kir::Slice& row = at[at.size() - 2];
   // A ragged extent (an expression) leaves the tile full and cuts the stores; a smaller number narrows the tile.
   int64_t r = row.n->is_num() ? row.n->num() : rows, c = at.back().n->is_num() ? at.back().n->num() : cols;

@@ -1,6 +1,6 @@
-// What the templates around one heavy node (contraction, convolution, window) share: finding that node, turning its bias
-// and scale into pointwise nodes, and emitting the pointwise space of its result on a tile.
-// Knows graphs and TileBody; nothing of how the heavy node itself is computed.
+// What the templates around one heavy node (contraction, convolution, window) share: finding that node, turning its
+// bias and scale into pointwise nodes, and emitting the pointwise space of its result on a tile. Knows graphs and
+// TileBody; nothing of how the heavy node itself is computed.
 #pragma once
 #include <optional>
 #include <span>
@@ -21,20 +21,22 @@ Graph split_bias(const Graph& fn, uint32_t node);
 uint32_t find_anchor(const Lowering& l, const std::string& op);
 // No if an operand of the anchor lies in no memory.
 Verdict check_operands(const Lowering& l, uint32_t anchor);
-// Why the outputs cannot be written over `space` (the dims of the anchor's result, perhaps merged) from the anchor's values.
+// Why the outputs cannot be written over `space` (the dims of the anchor's result, perhaps merged) from the anchor's
+// values.
 std::optional<Verdict> refuse_space(Lowering& l, uint32_t anchor, const Space& space);
 // The same for any values computed from the anchor's on a space of its dims.
 std::optional<Verdict> refuse_values(Lowering& l, uint32_t anchor, const Space& space, std::span<const Value> values);
 
-// Writes all outputs of the function for the rectangle `at` (a slice per merged dim of the space; the second last is the
-// rows, the last the columns) whose anchor values are the register tile `acc` of `rows` x `cols`.
-// Expressions with transcendental functions run in a loop over the stored tile: less code, fewer registers, same speed.
-void emit_space(Lowering& l, uint32_t anchor, const Space& space, const kir::Ref& acc, const std::vector<kir::Slice>& at,
-                int64_t rows, int64_t cols);
+// Writes all outputs of the function for the rectangle `at` (a slice per merged dim of the space; the second last is
+// the rows, the last the columns) whose anchor values are the register tile `acc` of `rows` x `cols`. Expressions with
+// transcendental functions run in a loop over the stored tile: less code, fewer registers, same speed.
+void emit_space(Lowering& l, uint32_t anchor, const Space& space, const kir::Ref& acc,
+                const std::vector<kir::Slice>& at, int64_t rows, int64_t cols);
 
 inline kir::Slice one(Expr at) { return {std::move(at), {}, 1}; }
 inline kir::Slice span_of(Expr at, Expr n, int64_t step = 1) { return {std::move(at), std::move(n), step}; }
-// A function whose node `node` is MatMul, Gemm, or a channels-last Conv of 1x1 with stride 1 and no padding (contraction.cpp).
+// A function whose node `node` is MatMul, Gemm, or a channels-last Conv of 1x1 with stride 1 and no padding
+// (contraction.cpp).
 Attempt emit_contraction(const Graph& fn, uint32_t node, const Target& t);
 // A channels-last Conv with one channel a group (depthwise.cpp).
 bool is_depthwise(const Graph& fn, const Node& n);
@@ -42,8 +44,8 @@ bool is_depthwise(const Graph& fn, const Node& n);
 void par_nest(Lowering& l, const Dims& extents, const std::function<void(std::vector<Expr>)>& body);
 // for i in 0..n, or just the body if it runs once.
 void loop(Lowering& l, const std::string& stem, const Expr& n, const std::function<void(Expr)>& body);
-// Rectangle of an access with all its dims, `at` one slice for each. Unlike Lowering::ref, dims of 1 keep their ranges, so
-// that a rectangle may leave them (`copy ... else`).
+// Rectangle of an access with all its dims, `at` one slice for each. Unlike Lowering::ref, dims of 1 keep their ranges,
+// so that a rectangle may leave them (`copy ... else`).
 kir::Ref full_ref(Lowering& l, const Access& a, std::vector<kir::Slice> at);
 // Unit stride in the last dim (or a last dim of one element).
 bool unit_inner(const Access& a);

@@ -1,7 +1,7 @@
-// Attention: MatMul, anything pointwise on the scores (scale, mask), Softmax over the keys, MatMul. The scores of a block of
-// queries live in scratch: of all keys where they fit, else of one block of keys after the other with running maximum and
-// sum (online softmax). Queries, keys, values and the result are strided views; only K^T is re-laid, into panels in scratch.
-// Fully masked rows give NaN, as the separate operators do. Knows no device but through Target.
+// Attention: MatMul, anything pointwise on the scores (scale, mask), Softmax over the keys, MatMul. The scores of a
+// block of queries live in scratch: of all keys where they fit, else of one block of keys after the other with running
+// maximum and sum (online softmax). Queries, keys, values and the result are strided views; only K^T is re-laid, into
+// panels in scratch. Fully masked rows give NaN, as the separate operators do. Knows no device but through Target.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,7 +46,8 @@ class Attention {
       if (fn.type(v).dtype != DType::f32) return refuse("unsupported-dtype", "is not float32");
     score_space_.dims = a.types[0].dims, out_space_.dims = b.types[0].dims;
     size_t rank = score_space_.dims.size();
-    if (rank < 2 || fn.type(a.args[0]).dims.size() < 2 || out_space_.dims.size() != rank) return refuse("iteration-mismatch", "multiplies vectors");
+    if (rank < 2 || fn.type(a.args[0]).dims.size() < 2 || out_space_.dims.size() != rank)
+      return refuse("iteration-mismatch", "multiplies vectors");
     batch_.assign(out_space_.dims.begin(), out_space_.dims.end() - 2);
     queries_ = score_space_.dims[rank - 2], keys_ = score_space_.dims.back();
     Expr depth = fn.type(a.args[0]).dims.back(), width = out_space_.dims.back();
@@ -57,8 +58,10 @@ class Attention {
       d.insert(d.end(), {rows, cols});
       return broadcast(*l_.access(v), d);
     };
-    std::optional<Access> q = whole(a.args[0], queries_, depth), k = whole(a.args[1], depth, keys_), v = whole(b.args[1], keys_, width);
-    if (!q || !k || !v || !unit_inner(*q) || !unit_inner(*v)) return refuse("layout", "has operands whose heads are not contiguous");
+    std::optional<Access> q = whole(a.args[0], queries_, depth), k = whole(a.args[1], depth, keys_),
+                          v = whole(b.args[1], keys_, width);
+    if (!q || !k || !v || !unit_inner(*q) || !unit_inner(*v))
+      return refuse("layout", "has operands whose heads are not contiguous");
     q_ = *q, k_ = *k, v_ = *v;
     if (std::optional<Verdict> no = refuse_values(l_, first_, score_space_, std::span(&scores_, 1))) return *no;
     if (std::optional<Verdict> no = refuse_space(l_, second_, out_space_)) return *no;
@@ -70,8 +73,8 @@ class Attention {
  private:
   const Target& t_;
   Lowering l_;
-  uint32_t first_, second_;            // the products
-  Value scores_;                       // what the softmax reads
+  uint32_t first_, second_;  // the products
+  Value scores_;             // what the softmax reads
   Space score_space_, out_space_;
   Dims batch_;
   Expr queries_ = 1, keys_ = 1;
@@ -81,24 +84,27 @@ class Attention {
   int out_cols_ = 16;                  // columns of a tile of the result, as many rows
   int64_t block_ = 1, key_block_ = 1;  // queries and keys (padded to panels) of a block
   bool online_ = false;
-  Expr query_blocks_ = 1, chunks_ = 1; // blocks; units of work they are handed out in
-  bool copy_q_ = false;                // ragged queries: a block is copied, rows behind the last are 0
+  Expr query_blocks_ = 1, chunks_ = 1;  // blocks; units of work they are handed out in
+  bool copy_q_ = false;                 // ragged queries: a block is copied, rows behind the last are 0
   struct Unit {
     std::vector<Expr> batch;
-    Expr q0, rows;                     // first query of the block, queries in it
-    Expr k0, valid;                    // first key of the block, keys in it
+    Expr q0, rows;   // first query of the block, queries in it
+    Expr k0, valid;  // first key of the block, keys in it
     Ref keys, scores, queries, scale;
-    std::optional<Ref> top, sum, rescale, out;  // online: running maximum and sum, factor of what was summed before, result
+    std::optional<Ref> top, sum, rescale,
+        out;  // online: running maximum and sum, factor of what was summed before, result
   };
 
   void choose() {
     int64_t scratch = t_.memory(Mem::scratch)->bytes * 9 / 10, vecs = t_.tile_vecs;
     bool fixed = queries_.is_num(), fixed_keys = keys_.is_num();
     tile_ = fixed ? pick_pixels(t_, queries_.num(), fixed_keys ? keys_.num() : kOnlineKeys)
-                  : RegTile{std::max(1, std::min(8, max_tile_rows(t_, static_cast<int>(vecs)))), static_cast<int>(vecs) * t_.lanes};
+                  : RegTile{std::max(1, std::min(8, max_tile_rows(t_, static_cast<int>(vecs)))),
+                            static_cast<int>(vecs) * t_.lanes};
     out_cols_ = t_.lanes;
-    for (int v : {2, 3, 4})            // the fewest panels of the result that the same rows allow
-      if (max_tile_rows(t_, v) >= tile_.rows && (width_ + v * t_.lanes - 1) / (v * t_.lanes) < (width_ + out_cols_ - 1) / out_cols_)
+    for (int v : {2, 3, 4})  // the fewest panels of the result that the same rows allow
+      if (max_tile_rows(t_, v) >= tile_.rows &&
+          (width_ + v * t_.lanes - 1) / (v * t_.lanes) < (width_ + out_cols_ - 1) / out_cols_)
         out_cols_ = v * t_.lanes;
     auto padded = [&](int64_t n) { return (n + tile_.cols - 1) / tile_.cols * tile_.cols; };
     auto bytes = [&](int64_t queries, int64_t keys, bool online) {
@@ -117,7 +123,7 @@ class Attention {
       key_block_ = padded(keys_.num());
     }
     int64_t tiles = std::max<int64_t>(1, limit / tile_.rows);
-    if (fixed) {                       // equal blocks
+    if (fixed) {  // equal blocks
       int64_t n = (queries_.num() + tile_.rows - 1) / tile_.rows, blocks = (n + tiles - 1) / tiles;
       tiles = (n + blocks - 1) / blocks;
     }
@@ -128,8 +134,10 @@ class Attention {
     for (const Expr& b : batch_) heads *= l_.expect(b);
     // Keys are laid out once a unit: a unit is a head where there are heads enough, else a part of its queries.
     chunks_ = 1;
-    if (online_) chunks_ = query_blocks_;
-    else if (heads < 2 * t_.cores) chunks_ = min(query_blocks_, Expr((2 * t_.cores + heads - 1) / heads));
+    if (online_)
+      chunks_ = query_blocks_;
+    else if (heads < 2 * t_.cores)
+      chunks_ = min(query_blocks_, Expr((2 * t_.cores + heads - 1) / heads));
   }
 
   void emit() {
@@ -172,7 +180,8 @@ class Attention {
     Expr n = ceildiv(keys_, key_block_);
     l_.b.loop("kb", 0, n, 1, LoopKind::seq, [&](Expr kb) {
       u.k0 = kb * key_block_;
-      u.valid = keys_.is_num() && keys_.num() % key_block_ == 0 ? Expr(key_block_) : min(Expr(key_block_), keys_ - u.k0);
+      u.valid =
+          keys_.is_num() && keys_.num() % key_block_ == 0 ? Expr(key_block_) : min(Expr(key_block_), keys_ - u.k0);
       lay_keys(u);
       score_block(u);
       l_.b.loop("i", 0, row_tiles(u) * tile_.rows, 1, LoopKind::seq, [&](Expr i) { online_row(u, i, kb); });
@@ -217,7 +226,8 @@ class Attention {
     kir::Builder& b = l_.b;
     loop(l_, "p", key_panels(u), [&](Expr p) {
       Expr col = p * tile_.cols;
-      Expr cols = keys_.is_num() && keys_.num() % tile_.cols == 0 ? Expr(tile_.cols) : min(Expr(tile_.cols), u.valid - col);
+      Expr cols =
+          keys_.is_num() && keys_.num() % tile_.cols == 0 ? Expr(tile_.cols) : min(Expr(tile_.cols), u.valid - col);
       loop(l_, "t", row_tiles(u), [&](Expr t) {
         Expr row = t * tile_.rows;
         Ref acc = b.tile("acc", DType::f32, tile_.rows, tile_.cols);
@@ -233,7 +243,8 @@ class Attention {
         TileBody body(l_, here, tile_.rows, tile_.cols, &score_space_);
         body.bind({first_, 0}, acc, true);
         Ref done = body.tile(scores_);
-        b.copy(Builder::part(u.scores, row, tile_.rows, col, cols), cols.is(tile_.cols) ? done : Builder::part(done, 0, tile_.rows, 0, cols));
+        b.copy(Builder::part(u.scores, row, tile_.rows, col, cols),
+               cols.is(tile_.cols) ? done : Builder::part(done, 0, tile_.rows, 0, cols));
       });
     });
   }
@@ -254,8 +265,10 @@ class Attention {
       l_.b.map(nothing, S::mov, {kNothing});
       l_.b.copy(Builder::part(u.scores, i, 1, u.valid, n), n.is_num() ? nothing : Builder::part(nothing, 0, 1, 0, n));
     };
-    if (u.valid.is_num()) fill();
-    else l_.b.when(kir::Cmp::lt, u.valid, key_block_, fill);
+    if (u.valid.is_num())
+      fill();
+    else
+      l_.b.when(kir::Cmp::lt, u.valid, key_block_, fill);
   }
 
   // exp(score - top) over a row, in place; the sum of it.
@@ -265,7 +278,9 @@ class Attention {
     pad_row(u, i);
     Ref most = b.tile("v", DType::f32, 1, w), top = b.tile("t", DType::f32, 1, 1);
     b.map(most, S::mov, {kNothing});
-    b.loop("c", 0, row_end(u, w), w, LoopKind::seq, [&](Expr c) { b.map(most, S::max, {Builder::part(u.scores, i, 1, c, w), most}); });
+    b.loop("c", 0, row_end(u, w), w, LoopKind::seq, [&](Expr c) {
+      b.map(most, S::max, {Builder::part(u.scores, i, 1, c, w), most});
+    });
     b.reduce(top, S::max, 1, most);
     return top;
   }
@@ -296,15 +311,16 @@ class Attention {
   void online_row(const Unit& u, const Expr& i, const Expr& kb) {
     kir::Builder& b = l_.b;
     Ref before = b.tile("t", DType::f32, 1, 1), old = b.tile("t", DType::f32, 1, 1);
-    b.when(kir::Cmp::eq, kb, 0,
-           [&] {
-             b.map(before, S::mov, {kNothing});
-             b.map(old, S::mov, {0.0});
-           },
-           [&] {
-             b.copy(before, cell(*u.top, i));
-             b.copy(old, cell(*u.sum, i));
-           });
+    b.when(
+        kir::Cmp::eq, kb, 0,
+        [&] {
+          b.map(before, S::mov, {kNothing});
+          b.map(old, S::mov, {0.0});
+        },
+        [&] {
+          b.copy(before, cell(*u.top, i));
+          b.copy(old, cell(*u.sum, i));
+        });
     Ref top = top_of_row(u, i);
     b.map(top, S::max, {top, before});
     b.copy(cell(*u.top, i), top);
@@ -335,7 +351,8 @@ class Attention {
         Ref kept = online_ ? Builder::part(*u.out, row, tile_.rows, col, cols) : acc;
         b.map(acc, S::mov, {0.0});
         if (online_) b.when(kir::Cmp::lt, 0, kb, [&] { b.map(part, S::mul, {kept, rows_of(*u.rescale)}); });
-        b.mma(part, Builder::part(u.scores, row, tile_.rows, 0, u.valid), full_ref(l_, v_, at(u, v_, span_of(u.k0, u.valid), span_of(col, cols))));
+        b.mma(part, Builder::part(u.scores, row, tile_.rows, 0, u.valid),
+              full_ref(l_, v_, at(u, v_, span_of(u.k0, u.valid), span_of(col, cols))));
         auto finish = [&] {
           b.map(part, S::mul, {part, rows_of(u.scale)});
           Expr rows = copy_q_ ? min(Expr(tile_.rows), u.rows - row) : Expr(tile_.rows);
@@ -345,8 +362,10 @@ class Attention {
           here.push_back(span_of(col, cols));
           emit_space(l_, second_, out_space_, acc, here, tile_.rows, out_cols_);
         };
-        if (online_) b.when(kir::Cmp::eq, kb, key_blocks - 1, finish, [&] { b.copy(kept, part); });
-        else finish();
+        if (online_)
+          b.when(kir::Cmp::eq, kb, key_blocks - 1, finish, [&] { b.copy(kept, part); });
+        else
+          finish();
       });
     });
   }

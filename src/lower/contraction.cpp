@@ -1,12 +1,12 @@
-// Contractions: MatMul and Gemm with any pointwise space on the result, and convolutions that are one (1x1, stride 1, no
-// padding, channels last). Loops over row blocks and column panels around one register tile of `mma`; constant B is packed
-// into panels at load time, run-time B is read in place where its rows are contiguous, else copied a panel at a time.
-// Knows no device but through Target.
+// Contractions: MatMul and Gemm with any pointwise space on the result, and convolutions that are one (1x1, stride 1,
+// no padding, channels last). Loops over row blocks and column panels around one register tile of `mma`; constant B is
+// packed into panels at load time, run-time B is read in place where its rows are contiguous, else copied a panel at a
+// time. Knows no device but through Target.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "lower/anchor.h"
+#include "lower/product.h"
 #include "lower/tiles.h"
 
 namespace gaf {
@@ -26,183 +26,28 @@ constexpr double kWorthSplitting = 1e6;
 
 std::optional<int64_t> number(const Expr& e) { return e.is_num() ? std::optional(e.num()) : std::nullopt; }
 
-// The dims of a product and how its operands stand to them. Batch dims first, then M, then N; a vector operand leaves its
-// dim out of the graph's result, and an empty group of dims puts it back as 1.
-struct Roles {
-  size_t batch = 0;                 // batch dims of the graph's result
-  bool a_vector = false, b_vector = false;
-  int k_dim = -1, n_dim = -1;       // dims of B (-1: it has none)
-  int a_m = -1, a_k = -1;           // dims of A
-};
-
-Roles roles(const Graph& fn, const Node& n) {
-  Roles r;
-  size_t a = fn.type(n.args[0]).dims.size(), b = fn.type(n.args[1]).dims.size(), out = n.types[0].dims.size();
-  auto last = [](size_t rank, size_t back) { return static_cast<int>(rank) - static_cast<int>(back); };
-  if (n.op == "Conv") {             // [N, spatial..., C] x [O, C, 1...]
-    r.batch = out - 2, r.a_m = last(a, 2), r.a_k = last(a, 1), r.n_dim = 0, r.k_dim = 1;
-    return r;
-  }
-  r.a_vector = a == 1, r.b_vector = b == 1;
-  r.batch = out - (r.a_vector ? 0 : 1) - (r.b_vector ? 0 : 1);
-  r.a_k = last(a, 1), r.a_m = r.a_vector ? -1 : last(a, 2);
-  r.k_dim = r.b_vector ? 0 : last(b, 2), r.n_dim = r.b_vector ? -1 : last(b, 1);
-  if (attr_int(n, "transA", 0)) std::swap(r.a_k, r.a_m);
-  if (attr_int(n, "transB", 0)) std::swap(r.k_dim, r.n_dim);
-  return r;
-}
-
-// Batch dims of an operand, aligned right against the result's.
-Dims batch_dims(const Dims& operand, size_t own, size_t batch) {
-  Dims d(operand.begin(), operand.begin() + static_cast<long>(std::min(own, operand.size())));
-  Dims p(batch > d.size() ? batch - d.size() : 0, Expr(1));
-  p.insert(p.end(), d.begin(), d.end());
-  return p;
-}
-
-size_t own_batch(size_t rank) { return rank > 2 ? rank - 2 : 0; }
-
-class Contraction {
+class Contraction : public Product {
  public:
-  // Batch dims from `first` on are rows.
-  Contraction(const Graph& fn, uint32_t node, const Target& t, size_t first) : t_(t), l_(split_bias(fn, node), t) {
-    op_ = fn.nodes[node].op;
-    anchor_ = find_anchor(l_, op_);
-    const Graph& g = l_.fn();
-    const Node& n = g.nodes[anchor_];
-    roles_ = roles(g, n);
-    const Dims& a = g.type(n.args[0]).dims;
-    const Dims& b = g.type(n.args[1]).dims;
-    size_t batch = roles_.batch;
-    a_batch_ = batch_dims(a, op_ == "Conv" ? batch : own_batch(a.size()), batch);
-    b_batch_ = batch_dims(b, op_ == "Conv" ? 0 : own_batch(b.size()), batch);
-    ok_ = first <= batch && group(n.types[0].dims, first);
-    if (!ok_) return;
-    a_dims_ = operand_dims(a_batch_, roles_.a_vector ? Expr(1) : a[static_cast<size_t>(roles_.a_m)], a[static_cast<size_t>(roles_.a_k)]);
-    space_.dims = l_.sizes(n.types[0].dims);
-    for (auto [lo, hi] : groups_) space_.merge.push_back(hi - lo);
-  }
-
-  size_t batches() const { return roles_.batch; }
-  const std::optional<Verdict>& refusal() const { return why_; }
-  // Nothing: the operands or the space cannot be viewed with these dims merged, try fewer.
-  Attempt run() {
-    if (!ok_) return std::nullopt;
-    Lowering& l = l_;
-    if (Verdict v = check_operands(l, anchor_); !v.ok) return v;
-    if (std::optional<Verdict> v = refuse_space(l, anchor_, space_)) {
-      why_ = *v;
-      return std::nullopt;
-    }
-    const Node& n = node();
-    for (Value v : {n.args[0], n.args[1], Value{anchor_, 0}})
-      if (l.fn().type(v).dtype != DType::f32)
-        return Verdict::no("unsupported-dtype", fmt::format("{} '{}' of {} has no kernel", n.op, n.name, name(l.fn().type(v).dtype)));
-    Dims out = space_.merged();
-    m_ = out[out.size() - 2], n_ = out.back(), k_ = l.size(a_dims_.back());
-    batch_.assign(out.begin(), out.end() - 2);
-    if (!find_a() || !find_b()) return std::nullopt;
+  using Product::Product;
+  Lowered write() {
     choose();
-    if (gemv_) emit_gemv();
-    else emit();
-    return l.finish("contraction");
+    if (gemv_)
+      emit_gemv();
+    else
+      emit();
+    return l_.finish("contraction");
   }
 
  private:
-  const Target& t_;
-  Lowering l_;
-  bool ok_ = true;
-  std::optional<Verdict> why_;
-  std::string op_;
-  uint32_t anchor_ = 0;
-  Roles roles_;
-  Dims a_batch_, b_batch_, a_dims_;   // as the graph has them; a_dims_ grouped, with M and K
-  std::vector<std::pair<size_t, size_t>> groups_;  // dims of the result that batch dims, rows and columns stand for
-  Space space_;
-  Dims batch_;                        // of the result, grouped, in kernel sizes
-  Expr m_ = 1, n_ = 1, k_ = 1;
-  Access a_, b_;                      // [batch..., M, K], [batch..., K, N]
-  bool copy_a_ = false;               // A's K is not contiguous: row blocks are copied transposed
+  // Where B is read from: the packed constant, its own rows, or panels copied to scratch.
   enum class Source { packed, direct, panel } source_ = Source::direct;
-  bool copy_b_transposed_ = false;
-  int packed_ = -1;                   // parameter [batch..., panels, K, NR]
-  std::optional<Value> constant_b_;
+  int packed_ = -1;  // parameter [batch..., panels, K, NR]
   RegTile tile_;
   RowPlan rows_;
   Expr panels_ = 1, k_blocks_ = 1;
-  int64_t kc_ = 0;                    // K of a block; 0: all of it, symbolic
+  int64_t kc_ = 0;  // K of a block; 0: all of it, symbolic
   bool gemv_ = false;
-  int side_by_side_ = 1;              // gemv: panels in one K loop
-
-  const Node& node() const { return l_.fn().nodes[anchor_]; }
-
-  // Batch dims from `first` on become rows, if B does not have them and A has them in full.
-  bool group(const Dims& full, size_t first) {
-    size_t n = roles_.batch + (roles_.a_vector ? 0 : 1);
-    bool turned = !roles_.a_vector && roles_.a_m > roles_.a_k;
-    for (size_t i = first; i < roles_.batch; i++)
-      if (turned || roles_.a_vector || !(a_batch_[i] == full[i]) || !b_batch_[i].is(1)) return false;
-    for (size_t i = 0; i < first; i++) groups_.push_back({i, i + 1});
-    groups_.push_back({first, n});
-    groups_.push_back({n, full.size()});
-    return true;
-  }
-
-  // Grouped batch dims of an operand, then its two own dims; `rows` takes in what the group of M merges.
-  Dims operand_dims(const Dims& batch, const Expr& rows, const Expr& cols) const {
-    Dims d;
-    for (size_t i = 0; i + 2 < groups_.size(); i++)
-      d.push_back(product(std::span(batch).subspan(groups_[i].first, groups_[i].second - groups_[i].first)));
-    auto [lo, hi] = groups_[groups_.size() - 2];
-    Expr r = rows;
-    for (size_t i = lo; i < std::min(hi, batch.size()); i++) r *= batch[i];
-    d.push_back(r);
-    d.push_back(cols);
-    return d;
-  }
-
-  static std::optional<Access> swap_last(const Access& a) {
-    std::vector<int64_t> perm;
-    for (size_t i = 0; i < a.dims.size(); i++) perm.push_back(static_cast<int64_t>(i));
-    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-    return transpose(a, perm);
-  }
-
-  bool find_a() {
-    Lowering& l = l_;
-    Dims want = l.sizes(a_dims_);
-    bool turned = !roles_.a_vector && roles_.a_m > roles_.a_k;
-    if (turned) std::swap(want[want.size() - 1], want[want.size() - 2]);
-    std::optional<Access> a = reshape(*l.access(node().args[0]), want);
-    if (a && turned) a = swap_last(*a);
-    if (!a) return false;
-    a_ = *a;
-    copy_a_ = !unit_inner(a_);
-    return true;
-  }
-
-  bool find_b() {
-    Lowering& l = l_;
-    Value b = node().args[1];
-    const Node& source = l.fn().node(b);
-    if (source.op == "input" && attr_int(source, "const", 0)) {
-      source_ = Source::packed, constant_b_ = b;
-      return true;
-    }
-    const Dims& dims = l.fn().type(b).dims;
-    Dims own = operand_dims(b_batch_, 1, 1);
-    own[own.size() - 2] = dims[static_cast<size_t>(roles_.k_dim)];
-    own.back() = roles_.n_dim < 0 ? Expr(1) : dims[static_cast<size_t>(roles_.n_dim)];
-    bool turned = roles_.n_dim >= 0 && roles_.n_dim < roles_.k_dim;
-    Dims want = l.sizes(own);
-    if (turned) std::swap(want[want.size() - 1], want[want.size() - 2]);
-    std::optional<Access> r = reshape(*l.access(b), want);
-    if (r && turned) r = swap_last(*r);
-    if (!r) return false;
-    b_ = *r;
-    copy_b_transposed_ = !unit_inner(b_);
-    return true;
-  }
+  int side_by_side_ = 1;  // gemv: panels in one K loop
 
   // Register tile, blocks and where B comes from.
   void choose() {
@@ -212,8 +57,10 @@ class Contraction {
     int64_t scratch = t_.memory(Mem::scratch)->bytes;
     kc_ = k ? k_block(*k, kMaxK) : 0;
     bool ragged = !n || *n % tile_.cols != 0;
-    if (source_ != Source::packed) {
-      source_ = copy_b_transposed_ || (ragged && k) ? Source::panel : Source::direct;
+    if (constant_b_) {
+      source_ = Source::packed;
+    } else {
+      source_ = turn_b_ || (ragged && k) ? Source::panel : Source::direct;
       // Copies need a static K: of a symbolic one, blocks.
       if (!k && (source_ == Source::panel || copy_a_)) kc_ = kMaxK / 4;
       if (k && *k > 2 * kMaxK && kc_ == *k && source_ == Source::panel) kc_ = kMaxK;
@@ -246,8 +93,8 @@ class Contraction {
     rows_ = plan_rows(m_, tile_.rows, block, blocks);
   }
 
-  // Rows of A that lie a multiple of 4 KiB apart share one set of the L1 cache: no more of them than it has ways, less the
-  // lines of B that pass through (ISA.md, 1024x1024x1024).
+  // Rows of A that lie a multiple of 4 KiB apart share one set of the L1 cache: no more of them than it has ways, less
+  // the lines of B that pass through (ISA.md, 1024x1024x1024).
   int aliasing_rows() const {
     const Expr& stride = a_.strides[a_.strides.size() - 2];
     return !copy_a_ && stride.is_num() && stride.num() != 0 && stride.num() * 4 % 4096 == 0 ? 8 : 64;
@@ -349,7 +196,9 @@ class Contraction {
     std::optional<Ref> sums;
     if (!k_blocks_.is(1)) sums = b.tile("s", DType::f32, rows_.capacity, tile_.cols, Mem::scratch);
     auto block_of_k = [&](Expr kb) {
-      Expr k0 = kb * kc_, ks = kc_ && k_.is_num() && k_.num() % kc_ == 0 ? Expr(kc_) : kc_ ? min(Expr(kc_), k_ - k0) : k_;
+      Expr k0 = kb * kc_, ks = kc_ && k_.is_num() && k_.num() % kc_ == 0 ? Expr(kc_)
+                               : kc_                                     ? min(Expr(kc_), k_ - k0)
+                                                                         : k_;
       std::optional<Ref> a = copied_a, own_b;
       if (copy_a_ && !a) a = copy_block(batch, block, k0, ks);
       if (source_ == Source::panel) own_b = copy_panel(batch, p, k0, ks);
@@ -357,24 +206,31 @@ class Contraction {
         Ref acc = b.tile("acc", DType::f32, run.rows, tile_.cols);
         Ref kept = sums ? Builder::part(*sums, u * run.rows + run.offset, run.rows, 0, tile_.cols) : acc;
         auto zero = [&] { b.map(acc, kir::S::mov, {0.0}); };
-        if (sums) b.when(kir::Cmp::eq, kb, 0, zero, [&] { b.copy(acc, kept); });
-        else zero();
+        if (sums)
+          b.when(kir::Cmp::eq, kb, 0, zero, [&] { b.copy(acc, kept); });
+        else
+          zero();
         bool part = source_ == Source::direct && !cols.is(tile_.cols);
         b.mma(part ? Builder::part(acc, 0, run.rows, 0, cols) : acc,
               a ? Builder::part(*a, u * run.rows + run.offset, run.rows, 0, ks) : a_ref(batch, row, run.rows, k0, ks),
-              own_b ? Builder::part(*own_b, 0, ks, 0, tile_.cols) : b_ref(batch, p, k0, ks, cols), ahead(batch, p, kb, run, u));
+              own_b ? Builder::part(*own_b, 0, ks, 0, tile_.cols) : b_ref(batch, p, k0, ks, cols),
+              ahead(batch, p, kb, run, u));
         auto finish = [&] {
           std::vector<Slice> at = batch_slices(batch);
           at.push_back(span_of(row, run.rows));
           at.push_back(span_of(p * tile_.cols, cols));
           emit_space(l_, anchor_, space_, acc, at, run.rows, tile_.cols);
         };
-        if (sums) b.when(kir::Cmp::eq, kb, k_blocks_ - 1, finish, [&] { b.copy(kept, acc); });
-        else finish();
+        if (sums)
+          b.when(kir::Cmp::eq, kb, k_blocks_ - 1, finish, [&] { b.copy(kept, acc); });
+        else
+          finish();
       });
     };
-    if (k_blocks_.is(1)) block_of_k(0);
-    else b.loop("kb", 0, k_blocks_, 1, LoopKind::seq, block_of_k);
+    if (k_blocks_.is(1))
+      block_of_k(0);
+    else
+      b.loop("kb", 0, k_blocks_, 1, LoopKind::seq, block_of_k);
   }
 
   // A panel of B in scratch, zero behind the last column.
@@ -385,7 +241,7 @@ class Contraction {
     std::optional<double> pad;
     if (!columns(p).is(tile_.cols)) pad = 0.0;
     Ref dst = Builder::part(tile, 0, ks, 0, tile_.cols);
-    if (!copy_b_transposed_) {
+    if (!turn_b_) {
       at.insert(at.end(), {rows, cols});
       l_.b.copy(dst, full_ref(l_, b_, at), pad);
       return tile;
@@ -398,7 +254,8 @@ class Contraction {
   }
 
   // The share of the next panel that this tile fetches: whole lines in each K step (ISA.md "Panel prefetch").
-  std::optional<Ref> ahead(std::span<const Expr> batch, const Expr& p, const Expr& kb, const RowRun& run, const Expr& u) {
+  std::optional<Ref> ahead(std::span<const Expr> batch, const Expr& p, const Expr& kb, const RowRun& run,
+                           const Expr& u) {
     if (!t_.prefetch_panel || source_ != Source::packed || (panels_.is(1) && k_blocks_.is(1))) return std::nullopt;
     int64_t per_line = std::max(1, 64 / 4), lines = kc_ * tile_.cols / per_line;
     int64_t steps = std::max<int64_t>(1, kc_ / t_.k_unroll), tiles = rows_.capacity / rows_.tile;
@@ -445,16 +302,16 @@ class Contraction {
 
 // Also used for convolutions that are contractions; `node` is the function's only heavy node.
 Attempt emit_contraction(const Graph& fn, uint32_t node, const Target& t) {
-  std::optional<Verdict> why;
-  for (size_t first = 0; first <= fn.nodes[node].types[0].dims.size(); first++) {
+  std::optional<Verdict> no;
+  bool again = true;
+  for (size_t first = 0; again; first++) {
     Contraction c(fn, node, t, first);
-    if (first > c.batches()) break;
-    if (Attempt a = c.run()) return a;
-    if (c.refusal()) why = c.refusal();
+    std::optional<Verdict> why = c.prepare(again);
+    if (!why) return c.write();
+    no = std::move(why);
+    again = again && first < c.batches();
   }
-  if (why) return *why;
-  const Node& n = fn.nodes[node];
-  return Verdict::no("layout", fmt::format("an operand of {} '{}' is no strided view", n.op, n.name));
+  return *no;
 }
 
 Attempt lower_contraction(const Graph& fn, const Target& t) {

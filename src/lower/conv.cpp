@@ -1,7 +1,7 @@
-// Convolutions, channels last, with any pointwise space on the result. A unit of work is a block of output rows: its input
-// patch, zeros at the border included, is copied to scratch once, so that one register tile serves borders, strides,
-// dilations and ragged widths; without padding the input is read in place. The taps are loops around one `mma` over the
-// channels. 1x1 with stride 1 is a contraction over pixels. Knows no device but through Target.
+// Convolutions, channels last, with any pointwise space on the result. A unit of work is a block of output rows: its
+// input patch, zeros at the border included, is copied to scratch once, so that one register tile serves borders,
+// strides, dilations and ragged widths; without padding the input is read in place. The taps are loops around one `mma`
+// over the channels. 1x1 with stride 1 is a contraction over pixels. Knows no device but through Target.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,8 @@ class Convolution {
     w_ = *w;
     if (Verdict v = check_operands(l_, anchor_); !v.ok) return v;
     const Node& weights = l_.fn().node(n.args[1]);
-    if (weights.op != "input" || !attr_int(weights, "const", 0)) return refuse("backend-limit", "has weights that are no constant");
+    if (weights.op != "input" || !attr_int(weights, "const", 0))
+      return refuse("backend-limit", "has weights that are no constant");
     for (Value v : {n.args[0], n.args[1], Value{anchor_, 0}})
       if (l_.fn().type(v).dtype != DType::f32) return refuse("unsupported-dtype", "is not float32");
     space_ = five_space(n.types[0].dims, w_);
@@ -41,7 +42,8 @@ class Convolution {
     if (!x) return refuse("layout", "reads a view that is not channels-last data");
     x_ = *x;
     const Dims& shape = weights.types[0].dims;
-    if (!x_.dims.back().is_num() || !shape[0].is_num()) return refuse("dynamic-shape", "has a symbolic number of channels");
+    if (!x_.dims.back().is_num() || !shape[0].is_num())
+      return refuse("dynamic-shape", "has a symbolic number of channels");
     groups_ = attr_int(n, "group", 1);
     in_ = x_.dims.back().num() / groups_, out_ = shape[0].num() / groups_;
     choose();
@@ -55,15 +57,15 @@ class Convolution {
   uint32_t anchor_;
   Window3 w_;
   Space space_;
-  Access x_;                          // [N, D, H, W, C]
+  Access x_;                               // [N, D, H, W, C]
   int64_t groups_ = 1, in_ = 1, out_ = 1;  // channels of a group
   RegTile tile_;
-  int64_t panels_ = 1;                // of a group
-  int64_t chunk_ = 1;                 // panels of one unit of work
+  int64_t panels_ = 1;  // of a group
+  int64_t chunk_ = 1;   // panels of one unit of work
   bool patch_ = true, overlap_ = false;
-  int64_t rows_ = 1, cols_ = 1;       // output rows and columns of a unit
-  bool stream_weights_ = false;       // they do not stay in L2
-  int packed_ = -1;                   // [groups * panels, taps, channels, NR]
+  int64_t rows_ = 1, cols_ = 1;  // output rows and columns of a unit
+  bool stream_weights_ = false;  // they do not stay in L2
+  int packed_ = -1;              // [groups * panels, taps, channels, NR]
 
   const Node& node() const { return l_.fn().nodes[anchor_]; }
   Verdict refuse(std::string reason, std::string_view why) const {
@@ -75,29 +77,34 @@ class Convolution {
     tile_ = pick_pixels(t_, width, out_);
     panels_ = (out_ + tile_.cols - 1) / tile_.cols;
     packed_ = pack();
-    // A width that the tile does not divide: the last tile of a row starts early and computes some pixels a second time, so
-    // that every tile is whole. Widths below one tile, or free, are cut by masks instead.
+    // A width that the tile does not divide: the last tile of a row starts early and computes some pixels a second
+    // time, so that every tile is whole. Widths below one tile, or free, are cut by masks instead.
     bool divides = w_.out[2].is_num() && w_.out[2].num() % tile_.rows == 0;
     overlap_ = w_.out[2].is_num() && !divides && w_.out[2].num() > tile_.rows;
     patch_ = (!divides && !overlap_) || w_.padded(0) || w_.padded(1) || w_.padded(2) || !unit_inner(x_);
     cols_ = w_.out[2].is_num() ? (width + tile_.rows - 1) / tile_.rows * tile_.rows : kTilesOfUnknownWidth * tile_.rows;
     // The patch takes at most a quarter of L2 and half of the scratch, next to the weights of a panel.
     int64_t budget = std::min(t_.l2_bytes / 4, t_.memory(Mem::scratch)->bytes / 2);
-    auto bytes = [&](int64_t rows, int64_t cols) { return w_.kernel[0] * w_.reach(1, rows) * w_.reach(2, cols) * in_ * 4; };
+    auto bytes = [&](int64_t rows, int64_t cols) {
+      return w_.kernel[0] * w_.reach(1, rows) * w_.reach(2, cols) * in_ * 4;
+    };
     while (patch_ && bytes(1, cols_) > budget && cols_ > tile_.rows) cols_ -= tile_.rows;
     overlap_ = overlap_ && cols_ >= width;  // within one unit of work
     if (!divides && !overlap_) patch_ = true;
     int64_t most = height;
-    while (most > 1 && (patch_ ? bytes(most, cols_) : w_.reach(1, most) * w_.reach(2, cols_) * in_ * 4) > budget) most--;
+    while (most > 1 && (patch_ ? bytes(most, cols_) : w_.reach(1, most) * w_.reach(2, cols_) * in_ * 4) > budget)
+      most--;
     double images = 1;
-    images *= static_cast<double>(l_.expect(x_.dims[0]) * l_.expect(w_.out[0]) * groups_ * ((width + cols_ - 1) / cols_));
+    images *=
+        static_cast<double>(l_.expect(x_.dims[0]) * l_.expect(w_.out[0]) * groups_ * ((width + cols_ - 1) / cols_));
     double work = 2.0 * static_cast<double>(height * width * w_.taps() * in_ * out_) * images;
     double units = work < 1e6 ? 1 : 4.0 * t_.cores;
     stream_weights_ = panels_ * tile_.cols * w_.taps() * in_ * 4 > t_.l2_bytes / 2;
     // Enough units: first by panels where the weights are streamed anyway, else by rows, then by panels.
     chunk_ = panels_;
     auto split_panels = [&](double want) {
-      while (chunk_ > 1 && images * static_cast<double>((panels_ + chunk_ - 1) / chunk_) < want) chunk_ = (chunk_ + 1) / 2;
+      while (chunk_ > 1 && images * static_cast<double>((panels_ + chunk_ - 1) / chunk_) < want)
+        chunk_ = (chunk_ + 1) / 2;
     };
     int64_t fit = t_.l2_bytes / 2 / (tile_.cols * w_.taps() * in_ * 4);
     if (stream_weights_) chunk_ = std::clamp<int64_t>(fit, 1, panels_), split_panels(units);
@@ -124,9 +131,9 @@ class Convolution {
   }
 
   struct Unit {
-    Expr n, d, h, w;                  // image, output plane, first output row and column
+    Expr n, d, h, w;  // image, output plane, first output row and column
     Expr group, chunk;
-    Expr rows, cols;                  // valid output rows and columns
+    Expr rows, cols;  // valid output rows and columns
     Ref patch;
   };
 
@@ -136,7 +143,8 @@ class Convolution {
     Dims pixels{x_.dims[0], w_.out[0], row_blocks, col_blocks}, weights{groups_, chunks};
     // What is streamed goes round outside.
     Dims axes = stream_weights_ ? weights : pixels;
-    axes.insert(axes.end(), stream_weights_ ? pixels.begin() : weights.begin(), stream_weights_ ? pixels.end() : weights.end());
+    axes.insert(axes.end(), stream_weights_ ? pixels.begin() : weights.begin(),
+                stream_weights_ ? pixels.end() : weights.end());
     par_nest(l_, axes, [&](std::vector<Expr> v) {
       if (stream_weights_) std::rotate(v.begin(), v.begin() + 2, v.end());
       Unit u{v[0], v[1], v[2] * rows_, v[3] * cols_, v[4], v[5], rows_, cols_, {}};
@@ -151,9 +159,8 @@ class Convolution {
     Expr panels = panels_ % chunk_ ? min(Expr(chunk_), Expr(panels_) - u.chunk * chunk_) : Expr(chunk_);
     loop(l_, "p", panels, [&](Expr i) {
       Expr p = u.chunk * chunk_ + i;
-      loop(l_, "h", u.rows, [&](Expr h) {
-        loop(l_, "w", ceildiv(u.cols, tile_.rows), [&](Expr w) { pixels(u, p, h, w); });
-      });
+      loop(l_, "h", u.rows,
+           [&](Expr h) { loop(l_, "w", ceildiv(u.cols, tile_.rows), [&](Expr w) { pixels(u, p, h, w); }); });
     });
   }
 
@@ -182,10 +189,12 @@ class Convolution {
         loop(l_, "kw", w_.kernel[2], [&](Expr kw) {
           Ref a;
           if (patch_) {
-            Expr row = (kd * height + h * w_.stride[1] + kh * w_.dilation[1]) * width + col * w_.stride[2] + kw * w_.dilation[2];
+            Expr row = (kd * height + h * w_.stride[1] + kh * w_.dilation[1]) * width + col * w_.stride[2] +
+                       kw * w_.dilation[2];
             a = Ref{true, u.patch.id, {span_of(row, tile_.rows, w_.stride[2]), span_of(0, in_)}, false};
           } else {
-            std::vector<Slice> at{one(w_.first(0, u.d) + kd * w_.dilation[0]), one(w_.first(1, u.h + h) + kh * w_.dilation[1]),
+            std::vector<Slice> at{one(w_.first(0, u.d) + kd * w_.dilation[0]),
+                                  one(w_.first(1, u.h + h) + kh * w_.dilation[1]),
                                   span_of(w_.first(2, u.w + col) + kw * w_.dilation[2], tile_.rows, w_.stride[2]),
                                   span_of(u.group * in_, in_)};
             at.insert(at.begin(), one(u.n));
@@ -198,17 +207,20 @@ class Convolution {
     Expr rows = tile_.rows, cols = tile_.cols;
     if (!overlap_ && (!w_.out[2].is_num() || w_.out[2].num() % tile_.rows)) rows = min(Expr(tile_.rows), u.cols - col);
     if (out_ % tile_.cols) cols = min(Expr(tile_.cols), Expr(out_) - p * tile_.cols);
-    std::vector<Slice> at{one(u.n), one(u.d), one(u.h + h), span_of(u.w + col, rows), span_of(u.group * out_ + p * tile_.cols, cols)};
+    std::vector<Slice> at{one(u.n), one(u.d), one(u.h + h), span_of(u.w + col, rows),
+                          span_of(u.group * out_ + p * tile_.cols, cols)};
     emit_space(l_, anchor_, space_, acc, at, tile_.rows, tile_.cols);
   }
 
   Ref weights(const Expr& panel, const Expr& kd, const Expr& kh, const Expr& kw, Slice channels) {
     Expr g = groups_ == 1 ? Expr(0) : floordiv(panel, panels_), p = groups_ == 1 ? panel : mod(panel, panels_);
-    return Builder::at(packed_, {one(g), one(p), one(kd), one(kh), one(kw), std::move(channels), span_of(0, tile_.cols)});
+    return Builder::at(packed_,
+                       {one(g), one(p), one(kd), one(kh), one(kw), std::move(channels), span_of(0, tile_.cols)});
   }
 
   // Streamed weights: the share of the next panel that this tap of this tile fetches to L2.
-  std::optional<Ref> ahead(const Expr& panel, const Expr& h, const Expr& w, const Expr& kd, const Expr& kh, const Expr& kw) {
+  std::optional<Ref> ahead(const Expr& panel, const Expr& h, const Expr& w, const Expr& kd, const Expr& kh,
+                           const Expr& kw) {
     if (!t_.prefetch_panel || !stream_weights_ || groups_ > 1) return std::nullopt;
     int64_t tiles = cols_ / tile_.rows, steps = rows_ * tiles * w_.taps(), lines = w_.taps() * in_;
     int64_t share = (lines + steps - 1) / steps;

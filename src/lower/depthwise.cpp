@@ -25,7 +25,8 @@ Attempt lower_depthwise(const Graph& fn, const Target& t) {
   if (!w) return refuse("backend-limit", "has padding only known at run time");
   if (Verdict v = check_operands(l, anchor); !v.ok) return v;
   const Node& weights = l.fn().node(n.args[1]);
-  if (weights.op != "input" || !attr_int(weights, "const", 0)) return refuse("backend-limit", "has weights that are no constant");
+  if (weights.op != "input" || !attr_int(weights, "const", 0))
+    return refuse("backend-limit", "has weights that are no constant");
   for (Value v : {n.args[0], n.args[1], Value{anchor, 0}})
     if (l.fn().type(v).dtype != DType::f32) return refuse("unsupported-dtype", "is not float32");
   Space space = five_space(n.types[0].dims, *w);

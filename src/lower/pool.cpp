@@ -9,7 +9,8 @@
 namespace gaf {
 namespace {
 
-// The divisor of AveragePool at one output position: taps inside the input, or inside the padded input if padding counts.
+// The divisor of AveragePool at one output position: taps inside the input, or inside the padded input if padding
+// counts.
 Expr divisor(const Window3& w, bool count_padding, const std::array<Expr, 3>& at, const Taps& taps) {
   Expr n = 1;
   for (size_t d = 0; d < 3; d++) {

@@ -9,15 +9,16 @@
 namespace gaf {
 
 int max_tile_rows(const Target& t, int vecs) {
-  // One register stays free where there are 32 (addresses of masks, ISA.md "tile rule"); without FMA the product needs one.
+  // One register stays free where there are 32 (addresses of masks, ISA.md "tile rule"); without FMA the product needs
+  // one.
   int usable = t.max_regs - (t.max_regs > 16 ? 1 : 0) - (t.fma ? 0 : 1);
   return std::max(1, (usable - vecs - 1) / vecs);
 }
 
 namespace {
 
-// Cycles per K step of one tile: FMAs plus what streaming a row of b costs (fit of ISA.md's tile table, 88-99 % of peak).
-// A tile one vector wide folds its broadcasts into the FMAs and is bound by loads.
+// Cycles per K step of one tile: FMAs plus what streaming a row of b costs (fit of ISA.md's tile table, 88-99 % of
+// peak). A tile one vector wide folds its broadcasts into the FMAs and is bound by loads.
 double step_cycles(const Target& t, int64_t rows, int vecs) {
   double fmas = static_cast<double>(rows * vecs) / t.fma_per_cycle;
   double latency = 4;  // dependent FMAs: fewer than 8 accumulators cannot fill two pipes
@@ -98,7 +99,8 @@ RowPlan plan_rows(const Expr& rows, int tile, int64_t block_rows, int64_t min_bl
   p.big = m - n * (tile - 1), p.small = n - p.big;
   GAF_CHECK(p.big >= 0) << m << " rows in tiles of " << tile;
   int64_t blocks = std::max((n + fit - 1) / fit, std::min(min_blocks, n));
-  for (int64_t b = blocks; b <= blocks + blocks / 2 + 1 && b <= n; b++)  // a count that divides the tiles, if one is near
+  for (int64_t b = blocks; b <= blocks + blocks / 2 + 1 && b <= n;
+       b++)  // a count that divides the tiles, if one is near
     if (p.big % b == 0 && p.small % b == 0) {
       blocks = b;
       break;

@@ -19,7 +19,8 @@ int max_tile_rows(const Target& t, int vecs);
 // (symbolic) or columns give the target's default. Prefers rows that divide: one tile body compiles in half the time.
 // `most_rows`: no tile has more.
 RegTile pick_tile(const Target& t, std::optional<int64_t> rows, std::optional<int64_t> cols, int most_rows = 64);
-// The same where every tile has the same rows and the last one computes rows that are thrown away (pixels of an image row).
+// The same where every tile has the same rows and the last one computes rows that are thrown away (pixels of an image
+// row).
 RegTile pick_pixels(const Target& t, int64_t pixels, int64_t cols);
 
 // `count` tiles of `rows` rows each from row `first` on; `offset`: that row within the block's own storage.
@@ -27,13 +28,13 @@ struct RowRun {
   int rows;
   Expr first, count, offset;
 };
-// Rows in tiles of `tile` rows, in equal blocks. A static rest makes the last tiles one row less; a symbolic one is tiles of
-// 4 and of 1 row at the end of each block.
+// Rows in tiles of `tile` rows, in equal blocks. A static rest makes the last tiles one row less; a symbolic one is
+// tiles of 4 and of 1 row at the end of each block.
 struct RowPlan {
   Expr rows;
   int tile = 1;
-  Expr blocks = 1;         // at least 1
-  int64_t capacity = 1;    // rows of storage that any block needs
+  Expr blocks = 1;                         // at least 1
+  int64_t capacity = 1;                    // rows of storage that any block needs
   int64_t big = 0, small = 0;              // static: tiles of `tile` rows and of one less,
   int64_t big_block = 0, small_block = 0;  // and how many of them a block has
   std::vector<RowRun> runs(const Expr& block) const;

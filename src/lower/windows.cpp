@@ -26,9 +26,10 @@ class Slider {
     choose_run();
     int64_t row = l_.expect(w_.out[2]) * l_.expect(channels) * w_.taps();
     nest(l_, {x_.dims[0], w_.out[0], w_.out[1]}, row, [&](std::vector<Expr> at) {
-      if (!runs_.is(0)) columns(l_, channels, step_, [&](const Slice& c, int64_t capacity) {
-        loop(l_, "t", runs_, [&](Expr i) { pixels(at, inner_ + i * run_, run_, c, capacity, true); });
-      });
+      if (!runs_.is(0))
+        columns(l_, channels, step_, [&](const Slice& c, int64_t capacity) {
+          loop(l_, "t", runs_, [&](Expr i) { pixels(at, inner_ + i * run_, run_, c, capacity, true); });
+        });
       border(at);
     });
   }
@@ -41,9 +42,10 @@ class Slider {
   const Window3& w_;
   const Access& x_;
   const WindowOps& ops_;
-  int64_t step_ = 1, wide_ = 1;       // channels of a run of pixels, of a single pixel
-  int64_t run_ = 1;                   // pixels of a tile; first column whose taps are all inside
-  Expr inner_ = 0, runs_ = 0, done_ = 0;          // tiles of inner pixels in an output row (may be negative: none), pixels in them
+  int64_t step_ = 1, wide_ = 1;  // channels of a run of pixels, of a single pixel
+  int64_t run_ = 1;              // pixels of a tile; first column whose taps are all inside
+  Expr inner_ = 0, runs_ = 0,
+       done_ = 0;  // tiles of inner pixels in an output row (may be negative: none), pixels in them
 
   // Runs of as many pixels as registers hold next to the weights of a tap and a loaded value.
   void choose_run() {
@@ -72,11 +74,14 @@ class Slider {
     if (rest.is(0)) return;
     columns(l_, x_.dims.back(), wide_, [&](const Slice& c, int64_t capacity) {
       auto one_pixel = [&](Expr col) { pixels(at, col, 1, c, capacity, false); };
-      if (rest.is_num()) {            // left and right in one loop: behind the left ones the runs are skipped
+      if (rest.is_num()) {  // left and right in one loop: behind the left ones the runs are skipped
         loop(l_, "e", rest, [&](Expr e) {
-          if (left.is(0)) one_pixel(e + done);
-          else if (rest == left) one_pixel(e);
-          else one_pixel(e + max(Expr(0), min(Expr(1), e - left + 1)) * done);
+          if (left.is(0))
+            one_pixel(e + done);
+          else if (rest == left)
+            one_pixel(e);
+          else
+            one_pixel(e + max(Expr(0), min(Expr(1), e - left + 1)) * done);
         });
         return;
       }
@@ -96,7 +101,8 @@ class Slider {
     return t;
   }
 
-  void pixels(const std::vector<Expr>& at, const Expr& col, int64_t n, const Slice& channels, int64_t capacity, bool inside) {
+  void pixels(const std::vector<Expr>& at, const Expr& col, int64_t n, const Slice& channels, int64_t capacity,
+              bool inside) {
     kir::Builder& b = l_.b;
     std::array<Expr, 3> o{at[1], at[2], col};
     Taps taps = taps_at(o, inside);

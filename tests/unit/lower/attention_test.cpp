@@ -12,11 +12,13 @@ void check(const std::string& text, std::vector<std::vector<int64_t>> sizes = {{
 std::string plain(const std::string& lead, const std::string& q, const std::string& k, int d, const std::string& mask,
                   const std::string& sizes = "") {
   std::string depth = std::to_string(d), t = "f32[" + lead + q + "," + k + "]";
-  std::string s = "graph @k(" + sizes + "%0: f32[" + lead + q + "," + depth + "], %1: f32[" + lead + depth + "," + k + "], %2: f32[" + lead + k +
-                  "," + depth + "]" + (mask.empty() ? "" : ", %3: " + mask) + ") -> (%9) {\n";
+  std::string s = "graph @k(" + sizes + "%0: f32[" + lead + q + "," + depth + "], %1: f32[" + lead + depth + "," + k +
+                  "], %2: f32[" + lead + k + "," + depth + "]" + (mask.empty() ? "" : ", %3: " + mask) +
+                  ") -> (%9) {\n";
   s += "  %4 = MatMul(%0, %1) : " + t + "\n  %5 = constant {value=[0.25]} : f32[]\n  %6 = Mul(%4, %5) : " + t + "\n";
   s += mask.empty() ? "  %7 = Identity(%6) : " + t + "\n" : "  %7 = Add(%6, %3) : " + t + "\n";
-  return s + "  %8 = Softmax(%7) {axis=-1} : " + t + "\n  %9 = MatMul(%8, %2) : f32[" + lead + q + "," + depth + "]\n}\n";
+  return s + "  %8 = Softmax(%7) {axis=-1} : " + t + "\n  %9 = MatMul(%8, %2) : f32[" + lead + q + "," + depth +
+         "]\n}\n";
 }
 
 TEST(Attention, StaticSizes) {
@@ -30,7 +32,8 @@ TEST(Attention, StaticSizes) {
 TEST(Attention, LongRowsInBlocksOfKeys) { check(plain("", "9", "12000", 8, "f32[1,12000]")); }
 
 TEST(Attention, SymbolicLength) {
-  check(plain("B,2,", "S", "S", 16, "f32[B,1,1,S]", "size B in 1..16, size S in 1..4096, "), {{1, 1}, {2, 7}, {1, 33}, {1, 140}});
+  check(plain("B,2,", "S", "S", 16, "f32[B,1,1,S]", "size B in 1..16, size S in 1..4096, "),
+        {{1, 1}, {2, 7}, {1, 33}, {1, 140}});
 }
 
 TEST(Attention, ProjectionsAreReadInPlace) {

@@ -1,5 +1,5 @@
-// Runs a kernel function written as graph text through one lowering template, the verifier and the kernel interpreter, and
-// compares with the graph's reference evaluation.
+// Runs a kernel function written as graph text through one lowering template, the verifier and the kernel interpreter,
+// and compares with the graph's reference evaluation.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ inline Tensor random_tensor(DType t, std::vector<int64_t> dims, std::mt19937& g)
 
 struct KernelCase {
   Graph fn;
-  std::vector<int64_t> sizes;                    // of each symbol of the graph
-  std::vector<Tensor> inputs;                    // made at random where empty
+  std::vector<int64_t> sizes;  // of each symbol of the graph
+  std::vector<Tensor> inputs;  // made at random where empty
   double tolerance = 2e-5;
 };
 
@@ -43,8 +43,8 @@ inline std::vector<Tensor> random_inputs(const Graph& fn, std::span<const int64_
 }
 
 // What the kernel computes; empty (with a failed test) if it is wrong on its face.
-inline std::vector<Tensor> run_lowered(const Lowered& l, const Target& t, const Graph& fn, std::span<const int64_t> sizes,
-                                       std::span<const Tensor> inputs) {
+inline std::vector<Tensor> run_lowered(const Lowered& l, const Target& t, const Graph& fn,
+                                       std::span<const int64_t> sizes, std::span<const Tensor> inputs) {
   std::string problems;
   for (const kir::KernelProblem& p : kir::verify_kernel(l.kernel, t))
     if (!p.warning) problems += p.text + "\n";
@@ -52,11 +52,15 @@ inline std::vector<Tensor> run_lowered(const Lowered& l, const Target& t, const 
   std::vector<int64_t> kernel_sizes;
   for (int s : l.sizes) kernel_sizes.push_back(sizes[static_cast<size_t>(s)]);
   std::vector<Tensor> outputs, buffers;
-  for (const Output& o : fn.outputs) outputs.push_back(Tensor::make(fn.type(o.value).dtype, numbers(fn.type(o.value).dims, sizes)));
+  for (const Output& o : fn.outputs)
+    outputs.push_back(Tensor::make(fn.type(o.value).dtype, numbers(fn.type(o.value).dims, sizes)));
   for (const KernelArg& a : l.args) {
-    if (a.kind == KernelArg::input) buffers.push_back(a.pack ? apply(*a.pack, inputs[a.index]) : inputs[a.index]);
-    else if (a.kind == KernelArg::output) buffers.push_back(outputs[a.index]);
-    else buffers.push_back(Tensor::make(a.dtype, numbers(a.dims, sizes)));
+    if (a.kind == KernelArg::input)
+      buffers.push_back(a.pack ? apply(*a.pack, inputs[a.index]) : inputs[a.index]);
+    else if (a.kind == KernelArg::output)
+      buffers.push_back(outputs[a.index]);
+    else
+      buffers.push_back(Tensor::make(a.dtype, numbers(a.dims, sizes)));
   }
   std::vector<void*> pointers;
   for (Tensor& b : buffers) pointers.push_back(b.mut<char>());
@@ -93,7 +97,9 @@ void expect_kernel(F attempt, const std::string& text, std::vector<std::vector<i
     ASSERT_TRUE(a) << "not this template's:\n" << text;
     if (auto* v = std::get_if<Verdict>(&*a)) FAIL() << v->reason << ": " << v->text << "\n" << text;
     const Lowered& l = std::get<Lowered>(*a);
-    if (!tmpl.empty()) { EXPECT_EQ(l.template_name, tmpl); }
+    if (!tmpl.empty()) {
+      EXPECT_EQ(l.template_name, tmpl);
+    }
     for (const std::vector<int64_t>& sizes : size_sets) {
       std::vector<Tensor> in = inputs.empty() ? random_inputs(fn, sizes) : inputs;
       std::vector<Tensor> want = interpret_graph(fn, in), got = run_lowered(l, t, fn, sizes, in);

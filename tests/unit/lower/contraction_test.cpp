@@ -10,18 +10,30 @@ void check(const std::string& text, std::vector<std::vector<int64_t>> sizes = {{
 
 std::string matmul(int64_t m, int64_t k, int64_t n, bool constant) {
   auto dims = [](int64_t a, int64_t b) { return "f32[" + std::to_string(a) + "," + std::to_string(b) + "]"; };
-  return "graph @k(%0: " + dims(m, k) + ", %1: " + dims(k, n) + (constant ? " const" : "") + ") -> (%2) {\n  %2 = MatMul(%0, %1) : " +
-         dims(m, n) + "\n}\n";
+  return "graph @k(%0: " + dims(m, k) + ", %1: " + dims(k, n) + (constant ? " const" : "") +
+         ") -> (%2) {\n  %2 = MatMul(%0, %1) : " + dims(m, n) + "\n}\n";
 }
 
 TEST(Contraction, SizesWithConstantB) {
-  for (auto [m, k, n] : std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {1, 7, 5}, {1, 64, 256}, {2, 33, 96}, {3, 16, 48}, {4, 4, 4},
-                                                            {5, 3, 17}, {7, 12, 33}, {12, 8, 32}, {13, 9, 64}, {29, 5, 2}, {50, 20, 100}, {37, 6, 10}})
+  for (auto [m, k, n] : std::vector<std::array<int64_t, 3>>{{1, 1, 1},
+                                                            {1, 7, 5},
+                                                            {1, 64, 256},
+                                                            {2, 33, 96},
+                                                            {3, 16, 48},
+                                                            {4, 4, 4},
+                                                            {5, 3, 17},
+                                                            {7, 12, 33},
+                                                            {12, 8, 32},
+                                                            {13, 9, 64},
+                                                            {29, 5, 2},
+                                                            {50, 20, 100},
+                                                            {37, 6, 10}})
     check(matmul(m, k, n, true));
 }
 
 TEST(Contraction, SizesWithRuntimeB) {
-  for (auto [m, k, n] : std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {1, 8, 64}, {3, 7, 5}, {6, 16, 32}, {17, 9, 35}, {24, 5, 64}})
+  for (auto [m, k, n] :
+       std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {1, 8, 64}, {3, 7, 5}, {6, 16, 32}, {17, 9, 35}, {24, 5, 64}})
     check(matmul(m, k, n, false));
 }
 
@@ -79,9 +91,9 @@ TEST(Contraction, GemmForms) {
   for (int ta = 0; ta < 2; ta++)
     for (int tb = 0; tb < 2; tb++)
       for (std::string constant : {"", " const"})
-        check("graph @k(%0: f32[" + std::string(ta ? "9,7" : "7,9") + "], %1: f32[" + (tb ? "20,9" : "9,20") + "]" + constant +
-              ", %2: f32[7,1]) -> (%3) {\n  %3 = Gemm(%0, %1, %2) {alpha=0.5, beta=2.0, transA=" + std::to_string(ta) +
-              ", transB=" + std::to_string(tb) + "} : f32[7,20]\n}\n");
+        check("graph @k(%0: f32[" + std::string(ta ? "9,7" : "7,9") + "], %1: f32[" + (tb ? "20,9" : "9,20") + "]" +
+              constant + ", %2: f32[7,1]) -> (%3) {\n  %3 = Gemm(%0, %1, %2) {alpha=0.5, beta=2.0, transA=" +
+              std::to_string(ta) + ", transB=" + std::to_string(tb) + "} : f32[7,20]\n}\n");
 }
 
 TEST(Contraction, EpiloguesAndSeveralOutputs) {
@@ -100,7 +112,8 @@ TEST(Contraction, SymbolicRows) {
   %3 = MatMul(%0, %1) : f32[M,40]
   %4 = Add(%3, %2) : f32[M,40]
 }
-)", {{1}, {2}, {3}, {5}, {11}, {12}, {23}, {31}, {150}});
+)",
+        {{1}, {2}, {3}, {5}, {11}, {12}, {23}, {31}, {150}});
 }
 
 TEST(Contraction, SymbolicBatchAndSequence) {
@@ -108,15 +121,18 @@ TEST(Contraction, SymbolicBatchAndSequence) {
   %2 = MatMul(%0, %1) : f32[B,S,24]
   %3 = Relu(%2) : f32[B,S,24]
 }
-)", {{1, 1}, {2, 7}, {3, 17}});
+)",
+        {{1, 1}, {2, 7}, {3, 17}});
   check(R"(graph @k(size B in 1..64, size S in 1..512, %0: f32[B,S,8], %1: f32[B,8,S]) -> (%2) {
   %2 = MatMul(%0, %1) : f32[B,S,S]
 }
-)", {{1, 1}, {2, 7}, {3, 37}});
+)",
+        {{1, 1}, {2, 7}, {3, 37}});
   check(R"(graph @k(size B in 1..64, size S in 1..512, %0: f32[B,S,S], %1: f32[B,S,24]) -> (%2) {
   %2 = MatMul(%0, %1) : f32[B,S,24]
 }
-)", {{1, 1}, {2, 7}, {3, 37}});
+)",
+        {{1, 1}, {2, 7}, {3, 37}});
 }
 
 }  // namespace

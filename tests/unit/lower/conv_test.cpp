@@ -25,22 +25,27 @@ TEST(Convolution, OneByOneIsAContraction) {
 }
 
 TEST(Convolution, SymbolicBatchAndImage) {
-  check(R"(graph @k(size B in 1..16, size H in 1..200, size W in 1..300, %0: f32[B,H,W,3], %1: f32[10,3,3,3] const, %2: f32[10]) -> (%4) {
+  check(
+      R"(graph @k(size B in 1..16, size H in 1..200, size W in 1..300, %0: f32[B,H,W,3], %1: f32[10,3,3,3] const, %2: f32[10]) -> (%4) {
   %3 = Conv(%0, %1, %2) {kernel_shape=[3,3], layout="NHWC", pads=[1,1,1,1]} : f32[B,H,W,10]
   %4 = Relu(%3) : f32[B,H,W,10]
 }
-)", {{1, 1, 1}, {2, 7, 9}, {1, 13, 61}});
+)",
+      {{1, 1, 1}, {2, 7, 9}, {1, 13, 61}});
   check(R"(graph @k(size H in 3..200, size W in 3..300, %0: f32[1,H,W,4], %1: f32[10,4,3,3] const) -> (%2) {
   %2 = Conv(%0, %1) {kernel_shape=[3,3], layout="NHWC", strides=[2,2]} : f32[1,(H + -3)/2 + 1,(W + -3)/2 + 1,10]
 }
-)", {{3, 3}, {8, 9}, {21, 70}});
+)",
+        {{3, 3}, {8, 9}, {21, 70}});
 }
 
 TEST(Convolution, SizesThatAreExpressions) {
-  check(R"(graph @k(size N in 1..1024, size A in 1..4096, size B in 1..4096, %0: f32[N,(A + max(0, -A + ((A + 1)/2)*2))/2 - 1,(B + max(0, -B + ((B + 1)/2)*2))/2 - 1,10], %1: f32[16,10,3,3] const) -> (%2) {
+  check(
+      R"(graph @k(size N in 1..1024, size A in 1..4096, size B in 1..4096, %0: f32[N,(A + max(0, -A + ((A + 1)/2)*2))/2 - 1,(B + max(0, -B + ((B + 1)/2)*2))/2 - 1,10], %1: f32[16,10,3,3] const) -> (%2) {
   %2 = Conv(%0, %1) {kernel_shape=[3,3], layout="NHWC"} : f32[N,(A + max(0, -A + ((A + 1)/2)*2))/2 - 3,(B + max(0, -B + ((B + 1)/2)*2))/2 - 3,16]
 }
-)", {{2, 13, 20}});
+)",
+      {{2, 13, 20}});
 }
 
 TEST(Convolution, ChannelScaleBehindIt) {

@@ -10,7 +10,7 @@ namespace gaf {
 
 struct ConvShape {
   int64_t n = 1;
-  std::vector<int64_t> in;             // spatial
+  std::vector<int64_t> in;  // spatial
   int64_t channels = 4, outputs = 8, group = 1;
   std::vector<int64_t> kernel, stride, dilation, pads;
 
@@ -29,18 +29,20 @@ inline std::string list(const std::vector<int64_t>& v) {
 }
 
 inline std::string attributes(const ConvShape& c) {
-  return "dilations=[" + list(c.dilation) + "], kernel_shape=[" + list(c.kernel) + "], layout=\"NHWC\", pads=[" + list(c.pads) +
-         "], strides=[" + list(c.stride) + "]";
+  return "dilations=[" + list(c.dilation) + "], kernel_shape=[" + list(c.kernel) + "], layout=\"NHWC\", pads=[" +
+         list(c.pads) + "], strides=[" + list(c.stride) + "]";
 }
 
 // Conv with bias, channels last; `space`: nodes behind it that read %c and the bias %2, ending in %y.
 inline std::string conv_text(const ConvShape& c, bool relu) {
   std::string o = "f32[" + std::to_string(c.n) + "," + list(c.out()) + "," + std::to_string(c.outputs) + "]";
-  std::string s = "graph @k(%0: f32[" + std::to_string(c.n) + "," + list(c.in) + "," + std::to_string(c.channels) + "], %1: f32[" +
-                  std::to_string(c.outputs) + "," + std::to_string(c.channels / c.group) + "," + list(c.kernel) + "] const, %2: f32[" +
-                  std::to_string(c.outputs) + "]" + (relu ? ", %3: " + o : "") + ") -> (%" + (relu ? "6" : "3") + ") {\n";
+  std::string s = "graph @k(%0: f32[" + std::to_string(c.n) + "," + list(c.in) + "," + std::to_string(c.channels) +
+                  "], %1: f32[" + std::to_string(c.outputs) + "," + std::to_string(c.channels / c.group) + "," +
+                  list(c.kernel) + "] const, %2: f32[" + std::to_string(c.outputs) + "]" + (relu ? ", %3: " + o : "") +
+                  ") -> (%" + (relu ? "6" : "3") + ") {\n";
   std::string at = relu ? "4" : "3";
-  s += "  %" + at + " = Conv(%0, %1, %2) {" + attributes(c).insert(attributes(c).find("kernel_shape"), "group=" + std::to_string(c.group) + ", ") +
+  s += "  %" + at + " = Conv(%0, %1, %2) {" +
+       attributes(c).insert(attributes(c).find("kernel_shape"), "group=" + std::to_string(c.group) + ", ") +
        "} : " + o + "\n";
   if (relu) s += "  %5 = Add(%4, %3) : " + o + "\n  %6 = Relu(%5) : " + o + "\n";
   return s + "}\n";
@@ -55,10 +57,11 @@ inline std::string pool_text(const ConvShape& c, const std::string& op, bool cei
     out.push_back(o);
   }
   std::string type = "[" + std::to_string(c.n) + "," + list(out) + "," + std::to_string(c.channels) + "]";
-  return "graph @k(%0: f32[" + std::to_string(c.n) + "," + list(c.in) + "," + std::to_string(c.channels) + "]) -> (%1) {\n  %1" +
-         std::string(op == "MaxPool" ? ", %2" : "") + " = " + op + "(%0) {ceil_mode=" + (ceil ? "1" : "0") + ", " +
-         (op == "AveragePool" ? "count_include_pad=" + std::string(count ? "1" : "0") + ", " : "") + attributes(c) + "} : f32" + type +
-         (op == "MaxPool" ? ", i64" + type : "") + "\n}\n";
+  return "graph @k(%0: f32[" + std::to_string(c.n) + "," + list(c.in) + "," + std::to_string(c.channels) +
+         "]) -> (%1) {\n  %1" + std::string(op == "MaxPool" ? ", %2" : "") + " = " + op +
+         "(%0) {ceil_mode=" + (ceil ? "1" : "0") + ", " +
+         (op == "AveragePool" ? "count_include_pad=" + std::string(count ? "1" : "0") + ", " : "") + attributes(c) +
+         "} : f32" + type + (op == "MaxPool" ? ", i64" + type : "") + "\n}\n";
 }
 
 inline ConvShape random_shape(std::mt19937& g, size_t dims, bool depthwise) {

@@ -20,7 +20,8 @@ TEST(Pool, SymbolicImage) {
   expect_kernel(lower_pool, R"(graph @k(size H in 2..200, size W in 2..300, %0: f32[1,H,W,20]) -> (%1) {
   %1 = AveragePool(%0) {kernel_shape=[3,3], layout="NHWC", pads=[1,1,1,1], strides=[2,2]} : f32[1,(H + -1)/2 + 1,(W + -1)/2 + 1,20]
 }
-)", {{2, 2}, {7, 9}, {13, 61}}, "pool");
+)",
+                {{2, 2}, {7, 9}, {13, 61}}, "pool");
 }
 
 TEST(Pool, NanStays) {
@@ -30,7 +31,8 @@ TEST(Pool, NanStays) {
   expect_kernel(lower_pool, R"(graph @k(%0: f32[1,4,4,3]) -> (%1) {
   %1, %2 = MaxPool(%0) {kernel_shape=[2,2], layout="NHWC", strides=[2,2]} : f32[1,2,2,3], i64[1,2,2,3]
 }
-)", {{}}, "pool", {x});
+)",
+                {{}}, "pool", {x});
 }
 
 }  // namespace
