@@ -65,6 +65,8 @@ void account_for_nodes(const Model& m, const Plan& plan, Report& r) {
     if (!x.group.empty()) group_of[n.name] = x.group;
     r.nodes.push_back({n.name, x});
   }
+  for (const Model::Gone& n : m.gone)
+    if (!planned.contains(n.name)) r.nodes.push_back({n.name, {.op = n.op, .fate = n.folded ? "folded" : "eliminated", .group = "", .reason = ""}});
   for (const auto& [name, x] : plan.nodes)
     if (planned.contains(name)) r.nodes.push_back({name, x});
   for (GroupReport& g : r.groups) {

@@ -21,6 +21,11 @@ struct Model {
   std::shared_ptr<const std::string> onnx; // the bytes, if it came so
   std::string folder;                      // of external data
   std::vector<std::string> warnings;
+  struct Gone {
+    std::string name, op;
+    bool folded;                           // it read nothing but constants
+  };
+  std::vector<Gone> gone;                  // nodes of the file that loading resolved: constants, Identity
 };
 
 struct LoadOptions {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 #include <iterator>
+#include <set>
 
 #include "compile.h"
 #include "frontend/gaf_text.h"
@@ -28,9 +29,28 @@ void hint(Graph& g) {
     if (s.hint == 0) s.hint = 128;
 }
 
+std::vector<Model::Gone> gone(const Graph& file, const Graph& loaded) {
+  std::set<std::string> there;
+  for (const Node& n : loaded.nodes) {
+    if (n.op == "constant" || n.op == "input") continue;
+    there.insert(n.name);
+    there.insert(n.origins.begin(), n.origins.end());
+  }
+  std::vector<Model::Gone> all;
+  std::vector<bool> fixed(file.nodes.size());
+  for (size_t i = 0; i < file.nodes.size(); i++) {
+    const Node& n = file.nodes[i];
+    fixed[i] = n.op == "constant" || (n.op != "input" && !n.args.empty() && std::all_of(n.args.begin(), n.args.end(), [&](Value v) { return v == kNoValue || fixed[v.node]; }));
+    if (n.op != "constant" && n.op != "input" && !n.name.empty() && there.insert(n.name).second) all.push_back({n.name, n.op, fixed[i]});
+  }
+  return all;
+}
+
 // Types twice: canonical nodes may spell a size another way, and every later pass compares sizes by their form.
 Model finish(Graph g, Model m) {
-  m.graph = infer(canonicalise(infer(inline_kernels(g)))).graph;
+  const Graph file = inline_kernels(g);
+  m.graph = infer(canonicalise(infer(file))).graph;
+  m.gone = gone(file, m.graph);
   hint(m.graph);
   return m;
 }

@@ -62,7 +62,7 @@ class FusionConfig:
             if isinstance(e, ConfigError):
                 raise
             raise ConfigError(str(e), code=getattr(e, "code", "GAF1102"), remedy=getattr(e, "remedy", "")) from e
-        for text in _gaf.setting_warnings():
+        for text in _gaf.setting_warnings(self._layer()):
             warnings.warn(text, stacklevel=2)
 
     def __getattr__(self, name: str) -> Any:

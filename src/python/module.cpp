@@ -24,13 +24,15 @@ namespace nb = nanobind;
 namespace gaf {
 namespace {
 
-using Array = nb::ndarray<nb::c_contig, nb::device::cpu>;
+using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;  // inputs may be read-only
+using Buffer = nb::ndarray<nb::c_contig, nb::device::cpu>;
 using Shapes = std::vector<std::pair<std::string, std::vector<int64_t>>>;
 using Sizes = std::vector<std::pair<std::string, int64_t>>;
 using Ranges = std::vector<std::pair<std::string, std::pair<int64_t, int64_t>>>;
 
 // A view of the array's memory; it keeps nothing alive: the caller holds the array during the call.
-Tensor tensor_of(const Array& a, DType dtype) {
+template <class A>
+Tensor tensor_of(const A& a, DType dtype) {
   Tensor t;
   t.dtype = dtype;
   for (size_t i = 0; i < a.ndim(); i++) t.dims.push_back(static_cast<int64_t>(a.shape(i)));
@@ -38,7 +40,8 @@ Tensor tensor_of(const Array& a, DType dtype) {
   t.data = std::shared_ptr<const void>(std::shared_ptr<const void>(), a.data());
   return t;
 }
-std::vector<Tensor> tensors_of(const std::vector<Array>& arrays, const std::vector<std::string>& dtypes) {
+template <class A>
+std::vector<Tensor> tensors_of(const std::vector<A>& arrays, const std::vector<std::string>& dtypes) {
   std::vector<Tensor> all;
   for (size_t i = 0; i < arrays.size(); i++) {
     std::optional<DType> d = dtype_named(dtypes.at(i));
@@ -175,7 +178,7 @@ NB_MODULE(_gaf, m) {
         return x.compiled->profile(inputs);
       })
       // (arrays, dtypes, out arrays or []) -> ([(array, dtype)], latency_us, kernels, fallbacks); with `out` the list is empty
-      .def("run", [](PyCompiled& x, const std::vector<Array>& in, const std::vector<std::string>& dtypes, const std::vector<Array>& outs, const std::vector<std::string>& out_dtypes) {
+      .def("run", [](PyCompiled& x, const std::vector<Array>& in, const std::vector<std::string>& dtypes, const std::vector<Buffer>& outs, const std::vector<std::string>& out_dtypes) {
         std::vector<Tensor> inputs = tensors_of(in, dtypes), results = tensors_of(outs, out_dtypes);
         RunInfo info;
         {
@@ -211,7 +214,7 @@ NB_MODULE(_gaf, m) {
     return bench_json(bench_model(*x.model, s, inputs, runs, warmup, min_time_s), x.model->name, s).dump();
   });
   m.def("difference", [](const std::string& name, const std::string& dtype, const Array& want, const Array& got, double rtol, double atol) {
-    return output_json(difference(name, tensors_of({want}, {dtype})[0], tensors_of({got}, {dtype})[0], rtol, atol)).dump();
+    return output_json(difference(name, tensors_of<Array>({want}, {dtype})[0], tensors_of<Array>({got}, {dtype})[0], rtol, atol)).dump();
   });
   m.def("interpret", [](const PyModel& x, const std::vector<Array>& in, const std::vector<std::string>& dtypes) {
     std::vector<Tensor> inputs = tensors_of(in, dtypes), out;
@@ -228,14 +231,16 @@ NB_MODULE(_gaf, m) {
     for (const auto& [name, v] : s.values) all.set(name, Json::object({{"value", v.value}, {"origin", v.origin}}));
     return all.dump();
   });
-  m.def("setting_warnings", [] { return settings({}).warnings; });
+  m.def("setting_warnings", [](const SettingLayer& layer) { return settings(layer).warnings; });
   m.def("setting_names", [] { return setting_names(); });
   m.def("nearest", [](const std::string& name, const std::vector<std::string>& candidates) { return nearest(name, candidates); });
   m.def("set_log_sink", [](nb::object sink) {
     if (sink.is_none()) return set_log_sink({});
-    set_log_sink([sink](LogLevel level, std::string_view line) {
+    nb::handle kept = sink.release();  // for good: the log may outlive the interpreter
+    set_log_sink([kept](LogLevel level, std::string_view line) {
+      if (!Py_IsInitialized()) return;
       nb::gil_scoped_acquire hold;
-      sink(static_cast<int>(level), std::string(line));
+      kept(static_cast<int>(level), std::string(line));
     });
   });
 }
