@@ -198,17 +198,34 @@ class Planner {
     return low ? -std::ldexp(1.0, bits - 1) : std::ldexp(1.0, bits - 1) - (bits > 53 ? 1024 : 1);
   }
 
-  std::optional<Verdict> merge() {
-    const Space& space = p_.box.space;
-    const Dims& dims = space.fine.empty() ? dims_ : space.fine;
-    std::vector<kir::Slice> all(dims.size(), kir::Slice{0, Expr(1)});
-    TileBody probe(l_, all, 1, 1, &space);
+  // Where everything that the reductions and outputs read lies, or why it does not.
+  std::optional<Verdict> probe_leaves(std::vector<Access>& accesses) {
+    const std::vector<kir::Slice> all(p_.box.space.merged().size(), kir::Slice{0, Expr(1)});
+    TileBody probe(l_, all, 1, 1, &p_.box.space);
     for (const SweepPlan::Reduction& r : reductions_) probe.assume(r.value);
     for (const SweepPlan::Reduction& r : reductions_)
       if (std::optional<Verdict> why = probe.refuse(r.arg)) return why;
     for (size_t o = 0; o < outputs_; o++)
       if (std::optional<Verdict> why = probe.refuse(l_.output_sink(o).value)) return why;
-    std::vector<Access> accesses = probe.leaf_accesses();
+    accesses = probe.leaf_accesses();
+    return {};
+  }
+
+  std::optional<Verdict> merge() {
+    Space& space = p_.box.space;
+    std::vector<Access> accesses;
+    std::optional<Verdict> why = probe_leaves(accesses);
+    if (why && space.fine.empty()) {
+      std::vector<Value> values;
+      for (const SweepPlan::Reduction& r : reductions_) values.push_back(r.arg);
+      for (size_t o = 0; o < outputs_; o++) values.push_back(l_.output_sink(o).value);
+      if (std::optional<Dims> fine = finer_dims(l_, dims_, values)) {
+        space.fine = std::move(*fine);
+        why = probe_leaves(accesses);
+      }
+    }
+    if (why) return why;
+    const Dims& dims = space.fine.empty() ? dims_ : space.fine;
     for (size_t o = 0; o < outputs_; o++) {
       std::optional<Access> a = l_.through(l_.output_sink(o).access, nullptr, &space);
       if (!a) return Verdict::no("iteration-mismatch", "an output is no strided view over the reduced tensor");
@@ -317,7 +334,8 @@ class Planner {
       std::set<Value> visited;
       std::function<void(Value)> visit = [&](Value v) {
         const Node& n = g_.node(v);
-        if (l_.access(v) || !is_kind(n, OpKind::pointwise) || !varies(v) || !visited.insert(v).second) return;
+        const bool pointwise = is_kind(n, OpKind::pointwise);
+        if (l_.access(v) || !(pointwise || l_.step_source(v, nullptr)) || !varies(v) || !visited.insert(v).second) return;
         if (g_.type(v).dims == dims_) {
           std::vector<size_t>& by = seen[v];
           if (!by.empty() && cost(v) > kWorthKeeping) {
@@ -327,6 +345,7 @@ class Planner {
           }
           by.push_back(k);
         }
+        if (!pointwise) return;  // what lies behind a view has another shape
         for (Value a : n.args)
           if (a != kNoValue) visit(a);
       };

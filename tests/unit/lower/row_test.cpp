@@ -133,6 +133,23 @@ TEST(Row, EmbeddingAddLayerNorm) {
 )", {{}}, {random_tensor(DType::f32, {11, 80}, g), ids, random_tensor(DType::f32, {3, 80}, g), random_tensor(DType::f32, {80}, g), random_tensor(DType::f32, {80}, g)});
 }
 
+TEST(Row, GatheredAndRegroupedRows) {
+  Tensor ids = Tensor::make(DType::i32, {2, 12});
+  for (int64_t i = 0; i < 24; i++) ids.set_int(i, (i * 7) % 11);
+  std::mt19937 g(1);
+  check(R"(graph @k(size n, %0: f32[11,32] const, %1: i32[n,12], %2: f32[1,6,1]) -> (%10) {
+  %3 = Gather(%0, %1) {axis=0} : f32[n,12,32]
+  %4 = Gelu(%3) {approximate="tanh"} : f32[n,12,32]
+  %5 = Reshape(%4) {shape=(n,6,64)} : f32[n,6,64]
+  %6 = ReduceMean(%5) {axes=[1],keepdims=1} : f32[n,1,64]
+  %7 = Sub(%5, %6) : f32[n,6,64]
+  %8 = ReduceSumSquare(%7) {axes=[1],keepdims=1} : f32[n,1,64]
+  %9 = Mul(%8, %2) : f32[n,6,64]
+  %10 = Mul(%7, %9) : f32[n,6,64]
+}
+)", {{2}}, {random_tensor(DType::f32, {11, 32}, g), ids, random_tensor(DType::f32, {1, 6, 1}, g)});
+}
+
 TEST(Row, InfinitiesInSoftmax) {
   Tensor x = Tensor::make(DType::f32, {3, 70});
   for (int64_t i = 0; i < x.numel(); i++) x.set(i, i % 3 ? -INFINITY : 0.25 * static_cast<double>(i % 7));
