@@ -122,9 +122,16 @@ std::string Report::why(const std::string& a, const std::string& b) const {
     for (const GroupReport& g : groups)
       if (g.id == first->second.group) return a + " -> " + b + ": fused in " + g.id + " " + g.kernel + ": " + g.why;
   }
+  auto told = [&](const EdgeReport& e) { return "not fused: " + e.reason + ": " + e.text + fmt::format("; {} between them, at most {} us to save", mb(e.bytes), us(e.could_save_us)); };
   for (const EdgeReport& e : not_fused)
-    if ((e.from == a && e.to == b) || (e.from == b && e.to == a))
-      return a + " -> " + b + ": not fused: " + e.reason + ": " + e.text + fmt::format("; {} between them, at most {} us to save", mb(e.bytes), us(e.could_save_us));
+    if ((e.from == a && e.to == b) || (e.from == b && e.to == a)) return a + " -> " + b + ": " + told(e);
+  // Several nodes of the model may have become one (a convolution and its normalisation): the edge then bears the name of another.
+  auto unit = [&](const std::string& name) {
+    auto it = std::find_if(nodes.begin(), nodes.end(), [&](const auto& n) { return n.first == name; });
+    return it == nodes.end() || it->second.group.empty() ? name : it->second.group;
+  };
+  for (const EdgeReport& e : not_fused)
+    if (unit(e.from) == unit(a) && unit(e.to) == unit(b)) return a + " -> " + b + ": as " + e.from + " -> " + e.to + ": " + told(e);
   return a + " -> " + b + ": not neighbours in the planned graph";
 }
 

@@ -1,5 +1,6 @@
 """./dev models --fused [NAME...]: the fused ONNX file of each model passes the ONNX checker, gives ONNX Runtime the same results as
-the original, holds the groups that were planned, reloads to the same groups, and fused again gives the same bytes."""
+the original, holds the groups that were planned, reloads to the same groups, and fused again gives the same bytes; the
+report of its fusion adds up."""
 
 import json
 import pathlib
@@ -8,9 +9,10 @@ import tempfile
 
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path[:0] = [str(pathlib.Path(__file__).parent), str(pathlib.Path(__file__).parents[1])]
 import cases
 import fetch
+import report_sums
 
 # Largest difference between the two files in ONNX Runtime, relative to the largest magnitude of an output: its own fusions see other
 # neighbours, so sums may be taken in another order.
@@ -36,6 +38,7 @@ def check(case, folder):
     import onnx
 
     fused = gaf.fuse(case.model)
+    report_sums.check(onnx.load(case.model), fused.report)
     gaf.save(fused, folder / "f.onnx")
     onnx.checker.check_model(str(folder / "f.onnx"), full_check=True)
     written = onnx.load(folder / "f.onnx")
