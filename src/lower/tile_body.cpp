@@ -1,5 +1,5 @@
-// Emission of pointwise nodes on one tile: values are asked for from the outputs down, each is written once, at the tile's
-// rectangle. Knows scalar programs and accesses; loops, accumulators and the choice of tiles are the templates'.
+// Emission of pointwise nodes on one tile: values are asked for from the outputs down, each is written once, at the
+// tile's rectangle. Knows scalar programs and accesses; loops, accumulators and the choice of tiles are the templates'.
 #include <utility>
 
 #include "lower/lowering.h"
@@ -141,9 +141,12 @@ TileBody::Operand TileBody::node_program(Value v, const Path* p) {
     std::vector<Operand> args;
     for (const kir::ScalarArg& a : s.args) {
       Operand o;
-      if (a.kind == kir::ScalarArg::operand) o = *operands[static_cast<size_t>(a.index)];
-      else if (a.kind == kir::ScalarArg::step) o = done[static_cast<size_t>(a.index)];
-      else o.arg = a.value, o.type = compute_type(s.in);
+      if (a.kind == kir::ScalarArg::operand)
+        o = *operands[static_cast<size_t>(a.index)];
+      else if (a.kind == kir::ScalarArg::step)
+        o = done[static_cast<size_t>(a.index)];
+      else
+        o.arg = a.value, o.type = compute_type(s.in);
       args.push_back(std::move(o));
     }
     const bool last = k + 1 == program.steps.size();
@@ -235,15 +238,19 @@ TileBody::Operand TileBody::emit_step(const kir::ScalarStep& s, DType out, std::
   if (real && s.op == S::div && args.size() == 2 && !args[1].cols && (args[0].cols || number(args[1]))) {
     // one reciprocal for all columns: a division takes as long as many products
     Operand r = settle(args[1]);
-    if (const double* c = number(r)) r.arg = 1 / *c;
-    else r = emit(S::recip, in, {r});
+    if (const double* c = number(r))
+      r.arg = 1 / *c;
+    else
+      r = emit(S::recip, in, {r});
     const kir::ScalarStep product{S::mul, s.in, s.out, {}};
     return emit_step(product, out, {std::move(args[0]), std::move(r)}, may_wait);
   }
   for (size_t i = 0; i < args.size(); i++) {
     args[i] = settle(std::move(args[i]));
-    if (s.op == S::select && i == 0) args[i] = converted(std::move(args[i]), DType::b1);
-    else if (s.op != S::bitcast) args[i] = converted(std::move(args[i]), in);
+    if (s.op == S::select && i == 0)
+      args[i] = converted(std::move(args[i]), DType::b1);
+    else if (s.op != S::bitcast)
+      args[i] = converted(std::move(args[i]), in);
   }
   return emit(s.op, out, std::move(args));
 }
@@ -264,8 +271,10 @@ kir::Ref TileBody::tile(Value v) {
   const auto* r = std::get_if<kir::Ref>(&o.arg);
   if (!r || !r->tile || o.rows != rows || o.cols != cols) {
     kir::Ref t = fresh(o.type, rows, cols);
-    if (r && !r->tile && o.rows == rows && o.cols == cols) l_.b.copy(t, *r);
-    else l_.b.map(t, S::mov, {o.arg});
+    if (r && !r->tile && o.rows == rows && o.cols == cols)
+      l_.b.copy(t, *r);
+    else
+      l_.b.map(t, S::mov, {o.arg});
     o.arg = t;
     o.rows = rows, o.cols = cols, o.reuse = false;
   }
@@ -281,7 +290,8 @@ void TileBody::store(Value v, kir::Ref dst) {
   const DType type = kir::type_of(l_.b.k, dst);
   const auto [dr, dc] = kir::extents(l_.b.k, dst);
   // a plain copy keeps its dtype: no way through f32
-  if (const Access* a = bound_.contains(v) ? nullptr : leaf(v, nullptr); a && compute_type(type) != type && a->indirect.empty()) {
+  if (const Access* a = bound_.contains(v) ? nullptr : leaf(v, nullptr);
+      a && compute_type(type) != type && a->indirect.empty()) {
     kir::Ref src = rectangle(*a);
     if (kir::type_of(l_.b.k, src) == type && kir::extents(l_.b.k, src) == std::pair{dr, dc}) {
       kir::Ref raw = fresh(type, !dr.is(1), !dc.is(1));
@@ -308,8 +318,10 @@ void TileBody::store(Value v, kir::Ref dst) {
     t = *r;
   } else {
     t = fresh(type, rows, cols);
-    if (r && !r->tile && same_shape) l_.b.copy(t, *r);
-    else l_.b.map(t, S::mov, {o.arg});
+    if (r && !r->tile && same_shape)
+      l_.b.copy(t, *r);
+    else
+      l_.b.map(t, S::mov, {o.arg});
   }
   copy(cut(t));
 }
@@ -330,110 +342,6 @@ void TileBody::store_output(size_t output) {
   const std::optional<Access> a = l_.through(sink.access, nullptr, space_);
   GAF_CHECK(a) << "output " << output << " has no rectangle in the iteration space";
   store(sink.value, rectangle(*a));
-}
-
-// ---- may it be emitted; what need not be emitted in the innermost block ----
-
-std::optional<Verdict> TileBody::refuse(Value v) { return refuse(v, nullptr); }
-
-std::optional<Verdict> TileBody::refuse(Value v, const Path* p) {
-  if (bound_at(v, p) || !settled_.insert({v, p}).second) return {};
-  const Node& n = l_.fn().node(v);
-  auto no = [&](std::string reason, std::string why) { return Verdict::no(std::move(reason), n.op + " " + n.name + ": " + why); };
-  if (const Tensor* t = constant(l_.fn(), v)) {
-    if (t->numel() == 1) return {};
-    return no("not-fusable-op", "a constant of several elements stands inside the function");
-  }
-  if (n.op == "Extent") return {};
-  if (bound_.contains(v)) return no("iteration-mismatch", "is read through a view that moves its elements");
-  if (const Access* a = leaf(v, p)) {
-    for (const Indirect& i : a->indirect) {
-      if (!varies(*i.index, ranged())) continue;
-      std::vector<Range> sizes;
-      for (const kir::Symbol& s : l_.b.k.syms) sizes.push_back({s.lo, s.hi});
-      if (product(l_.b.k.bufs[static_cast<size_t>(a->buf)].shape).range(sizes).hi >= INT32_MAX)
-        return no("backend-limit", "the gathered tensor may have 2^31 elements or more");
-    }
-    return {};
-  }
-  if (l_.access(v)) return no("iteration-mismatch", "is no strided view at the kernel's iteration space");
-  if (l_.piece_fill(v, space_)) return {};
-  if (std::optional<Value> source = l_.step_source(v, space_)) return refuse(*source, l_.path(v, p));
-  if (!is_kind(n, OpKind::pointwise)) return no("not-fusable-op", "is not pointwise");
-  for (Value a : n.args)
-    if (a != kNoValue)
-      if (std::optional<Verdict> why = refuse(a, p)) return why;
-  return {};
-}
-
-std::vector<bool> TileBody::inner_dims(const TileBody& outer) const {
-  std::vector<bool> inner;
-  for (size_t i = 0; i < at_.size(); i++) {
-    const kir::Slice &a = at_[i], &b = outer.at_[i];
-    inner.push_back(!(a.at == b.at && a.n == b.n && a.step == b.step));
-  }
-  return inner;
-}
-
-bool TileBody::varies(Value v, const Path* p, const TileBody& outer) {
-  if (bound_.contains(v)) return !outer.bound_.contains(v);
-  if (constant(l_.fn(), v) || l_.fn().node(v).op == "Extent") return false;
-  if (auto it = varies_.find({v, p}); it != varies_.end()) return it->second;
-  bool r = true;
-  if (const Access* a = leaf(v, p)) {
-    r = varies(*a, inner_dims(outer));
-  } else if (l_.piece_fill(v, space_)) {
-    r = false;
-  } else if (std::optional<Value> source = l_.step_source(v, space_)) {
-    r = varies(*source, l_.path(v, p), outer);
-  } else if (is_kind(l_.fn().node(v), OpKind::pointwise)) {
-    r = false;
-    for (Value a : l_.fn().node(v).args) r = r || (a != kNoValue && varies(a, p, outer));
-  }
-  return varies_[{v, p}] = r;
-}
-
-void TileBody::hoist(TileBody& outer, Value v, const Path* p) {
-  if (bound_.contains(v) || have_.contains({v, p}) || constant(l_.fn(), v)) return;
-  if (const Access* a = leaf(v, p)) {
-    const std::vector<bool> inner = inner_dims(outer);
-    if (!varies(*a, inner)) {
-      if (compute_type(l_.fn().type(v).dtype) == l_.fn().type(v).dtype && a->indirect.empty()) return;  // a load is cheap
-      Operand o = outer.eval(v, p);
-      o.reuse = false;
-      have_[{v, p}] = o;
-      return;
-    }
-    if (a->indirect.empty() || indices_.contains({v, p})) return;
-    for (const Indirect& i : a->indirect)
-      if (varies(*i.index, inner)) return;
-    std::vector<Expr>& read = indices_[{v, p}];
-    for (const Indirect& i : a->indirect) read.push_back(l_.read_index(i, outer.at_));
-    return;
-  }
-  if (l_.piece_fill(v, space_)) return;
-  if (std::optional<Value> source = l_.step_source(v, space_)) return hoist(outer, *source, l_.path(v, p));
-  const Node& n = l_.fn().node(v);
-  if (!is_kind(n, OpKind::pointwise) && n.op != "Extent") return;
-  if (!varies(v, p, outer)) {
-    Operand o = outer.settle(outer.eval(v, p));
-    outer.have_[{v, p}] = o;
-    o.reuse = false;
-    have_[{v, p}] = o;
-    return;
-  }
-  const DType t = compute_type(n.types[0].dtype);
-  if (n.op == "Div" && is_float(t) && !constant(l_.fn(), n.args[1]) && !varies(n.args[1], p, outer)) {
-    if (recips_.contains({n.args[1], p})) return hoist(outer, n.args[0], p);
-    Operand r = outer.settle(outer.eval(n.args[1], p));
-    r.reuse = false;
-    r = outer.emit(S::recip, t, {r});
-    r.reuse = false;
-    recips_[{n.args[1], p}] = r;
-    return hoist(outer, n.args[0], p);
-  }
-  for (Value a : n.args)
-    if (a != kNoValue) hoist(outer, a, p);
 }
 
 }  // namespace gaf
