@@ -1,5 +1,5 @@
-// The pipeline: load -> rewrite -> plan -> build -> run. Each stage is one function of another file; this one puts them in
-// order and keeps the record that reports are made of.
+// The pipeline: load -> rewrite -> plan -> build -> run. Each stage is one function of another file; this one puts them
+// in order and keeps the record that reports are made of.
 #include "compile.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace {
 
 bool in_file(const Node& n) { return n.op != "input" && n.op != "constant"; }
 
-// Rewriting may leave several nodes under the name of one node of the model (a convolution and the transposes around it). The
-// one that is that op keeps the name, the others are told apart: every record names nodes.
+// Rewriting may leave several nodes under the name of one node of the model (a convolution and the transposes around
+// it). The one that is that op keeps the name, the others are told apart: every record names nodes.
 void make_names_unique(Graph& g, const Graph& model) {
   std::map<std::string, std::string> ops;
   for (const Node& n : model.nodes)
@@ -31,22 +31,24 @@ void make_names_unique(Graph& g, const Graph& model) {
   for (const auto& [name, nodes] : users) taken.insert(name);
   for (const auto& [name, nodes] : users) {
     auto op = ops.find(name);
-    auto own = std::find_if(nodes.begin(), nodes.end(), [&](uint32_t i) { return op != ops.end() && g.nodes[i].op == op->second; });
+    auto own = std::find_if(nodes.begin(), nodes.end(),
+                            [&](uint32_t i) { return op != ops.end() && g.nodes[i].op == op->second; });
     uint32_t keeper = own == nodes.end() ? nodes.back() : *own;
     for (uint32_t i : nodes) {
       if (i == keeper && !name.empty()) continue;
       Node& n = g.nodes[i];
       if (n.origins.empty() && !name.empty()) n.origins = {name};
       std::string other = name + (name.empty() ? "" : "/") + n.op;
-      for (int k = 1; !taken.insert(other).second; k++) other = name + (name.empty() ? "" : "/") + n.op + "_" + std::to_string(k);
+      for (int k = 1; !taken.insert(other).second; k++)
+        other = name + (name.empty() ? "" : "/") + n.op + "_" + std::to_string(k);
       n.name = other;
     }
   }
 }
 
-// What became of each node of the model, and of those that rewriting added: a planned node speaks for itself, a node without one
-// belongs to the first group that carries its name, else it went on the way. Afterwards a group lists exactly the model's nodes
-// whose fate it is.
+// What became of each node of the model, and of those that rewriting added: a planned node speaks for itself, a node
+// without one belongs to the first group that carries its name, else it went on the way. Afterwards a group lists
+// exactly the model's nodes whose fate it is.
 void account_for_nodes(const Model& m, const Plan& plan, Report& r) {
   std::map<std::string, NodeReport> planned(plan.nodes.begin(), plan.nodes.end());
   std::map<std::string, std::string> carried;  // origin -> group
@@ -61,12 +63,15 @@ void account_for_nodes(const Model& m, const Plan& plan, Report& r) {
     NodeReport x;
     x.op = n.op, x.fate = folded.contains(n.name) ? "folded" : is_kind(n, OpKind::view) ? "view" : "eliminated";
     if (auto it = planned.find(n.name); it != planned.end()) x = it->second, planned.erase(it);
-    if (auto it = carried.find(n.name); it != carried.end() && x.group.empty() && x.fate != "alone" && x.fate != "extern") x.fate = "group", x.group = it->second;
+    if (auto it = carried.find(n.name);
+        it != carried.end() && x.group.empty() && x.fate != "alone" && x.fate != "extern")
+      x.fate = "group", x.group = it->second;
     if (!x.group.empty()) group_of[n.name] = x.group;
     r.nodes.push_back({n.name, x});
   }
   for (const Model::Gone& n : m.gone)
-    if (!planned.contains(n.name)) r.nodes.push_back({n.name, {.op = n.op, .fate = n.folded ? "folded" : "eliminated", .group = "", .reason = ""}});
+    if (!planned.contains(n.name))
+      r.nodes.push_back({n.name, {.op = n.op, .fate = n.folded ? "folded" : "eliminated", .group = "", .reason = ""}});
   for (const auto& [name, x] : plan.nodes)
     if (planned.contains(name)) r.nodes.push_back({name, x});
   for (GroupReport& g : r.groups) {
@@ -80,8 +85,8 @@ void account_for_nodes(const Model& m, const Plan& plan, Report& r) {
   }
 }
 
-// A file that was fused before lists its groups: those that are planned again keep their names, whose numbers would otherwise
-// follow the order of the nodes in the file.
+// A file that was fused before lists its groups: those that are planned again keep their names, whose numbers would
+// otherwise follow the order of the nodes in the file.
 void restore_names(const Model& m, Graph& g, Report& r) {
   std::map<std::set<std::string>, std::string> stored;
   for (const FusedGroup& f : fused_groups(m.graph)) stored[{f.nodes.begin(), f.nodes.end()}] = f.name;
@@ -89,7 +94,9 @@ void restore_names(const Model& m, Graph& g, Report& r) {
   std::map<std::string, std::string> renamed;  // kernel as planned -> its name
   std::set<std::string> taken;
   for (const GroupReport& x : r.groups)
-    if (auto it = stored.find({x.original_nodes.begin(), x.original_nodes.end()}); it != stored.end() && taken.insert(it->second).second) renamed[x.kernel] = it->second;
+    if (auto it = stored.find({x.original_nodes.begin(), x.original_nodes.end()});
+        it != stored.end() && taken.insert(it->second).second)
+      renamed[x.kernel] = it->second;
   for (const GroupReport& x : r.groups) {
     if (renamed.contains(x.kernel)) continue;
     std::string name = x.kernel;
@@ -123,7 +130,8 @@ Planned plan_with(const Model& m, const Settings& s, Lowerings& lowerings) {
   for (const RewriteLog::Entry& e : log.entries) r.rewrites.push_back({e.name, e.effect, e.nodes});
   for (const std::string& w : m.warnings) r.warnings.push_back({"", w, ""});
   for (const std::string& w : s.warnings) r.warnings.push_back({"", w, ""});
-  for (const Sym& sym : m.graph.syms) r.guards.push_back({sym.name + " priced at " + std::to_string(sym.hint), "range"});
+  for (const Sym& sym : m.graph.syms)
+    r.guards.push_back({sym.name + " priced at " + std::to_string(sym.hint), "range"});
   r.graph_hash = hash_key(print_graph(m.graph));
   account_for_nodes(m, plan, r);
   restore_names(m, plan.graph, r);
@@ -134,7 +142,8 @@ Planned plan_with(const Model& m, const Settings& s, Lowerings& lowerings) {
 std::vector<FusedGroup> groups_to_write(const Planned& p) {
   std::vector<FusedGroup> groups;
   for (const GroupReport& g : p.report.groups)
-    if (!g.original_nodes.empty()) groups.push_back({g.kernel, g.original_nodes, g.why, g.predicted_us.before - g.predicted_us.after});
+    if (!g.original_nodes.empty())
+      groups.push_back({g.kernel, g.original_nodes, g.why, g.predicted_us.before - g.predicted_us.after});
   std::sort(groups.begin(), groups.end(), [](const FusedGroup& a, const FusedGroup& b) { return a.name < b.name; });
   return groups;
 }
@@ -143,7 +152,8 @@ std::map<std::string, std::string> metadata() { return {{"gaf.version", GAF_VERS
 
 FileBytes original(const Model& m) {
   if (m.onnx) return hold(m.onnx);
-  if (m.path.empty() || m.path.ends_with(".gaf")) throw UserError("GAF1102", "only a model that came as ONNX can be written as ONNX", "save it as .gaf");
+  if (m.path.empty() || m.path.ends_with(".gaf"))
+    throw UserError("GAF1102", "only a model that came as ONNX can be written as ONNX", "save it as .gaf");
   return map_file(m.path);
 }
 
@@ -156,7 +166,9 @@ Planned plan_model(const Model& m, const Settings& s) {
 
 std::string fused_onnx(const Planned& p) {
   FusedOnnx f = write_fused_onnx(original(p.model), p.model.folder, groups_to_write(p), metadata());
-  if (!f.data.empty()) throw UserError("GAF8002", "the model is too large for one file", "save it to a path: weights then go into a file beside it");
+  if (!f.data.empty())
+    throw UserError("GAF8002", "the model is too large for one file",
+                    "save it to a path: weights then go into a file beside it");
   return f.bytes;
 }
 
@@ -165,7 +177,8 @@ std::vector<std::string> save_model(const Planned& p, const std::string& path) {
     write_gaf_text(p.graph, path);
     return {};
   }
-  if (!path.ends_with(".onnx")) throw UserError("GAF1102", "cannot write '" + path + "': unknown suffix", "use .onnx or .gaf");
+  if (!path.ends_with(".onnx"))
+    throw UserError("GAF1102", "cannot write '" + path + "': unknown suffix", "use .onnx or .gaf");
   return save_fused_onnx(path, original(p.model), p.model.folder, groups_to_write(p), metadata());
 }
 
@@ -179,23 +192,32 @@ struct CompiledModel::State {
 CompiledModel::CompiledModel(const Model& m, const Settings& s) : state_(std::make_unique<State>()) {
   Lowerings lowerings(load_target(s.config.target));
   if (!host_runs(lowerings.target()))
-    throw UserError("GAF6005", "this machine does not run code for target " + lowerings.target().name, "choose target host, or ask only for predictions (explain, fuse)");
+    throw UserError("GAF6005", "this machine does not run code for target " + lowerings.target().name,
+                    "choose target host, or ask only for predictions (explain, fuse)");
   State& st = *state_;
   st.planned = plan_with(m, s, lowerings);
   for (const Node& n : st.planned.graph.nodes)
     if (n.op != "input" && n.op != "constant" && n.op != "call") {
       const OpRow* row = find_op(n.op);
       if (!row || !row->eval)
-        throw UserError(ErrorInfo{.code = "GAF4001", .message = "operator " + n.op + " has no implementation", .node = n.name, .op_type = n.op, .remedy = "register it, or replace it in the model"});
+        throw UserError(ErrorInfo{.code = "GAF4001",
+                                  .message = "operator " + n.op + " has no implementation",
+                                  .node = n.name,
+                                  .op_type = n.op,
+                                  .remedy = "register it, or replace it in the model"});
       if (s.config.strict && row->kind != OpKind::view && n.op != "HostShape")
-        throw UserError(ErrorInfo{.code = "GAF4002", .message = n.op + " has no lowering and would run as extern; --strict forbids that", .node = n.name, .op_type = n.op});
+        throw UserError(ErrorInfo{.code = "GAF4002",
+                                  .message = n.op + " has no lowering and would run as extern; --strict forbids that",
+                                  .node = n.name,
+                                  .op_type = n.op});
     }
   Report& r = st.planned.report;
   Built b = s.config.enable_superkernel ? build(st.planned, lowerings, r) : build_reference(st.planned.graph);
   st.stats = b.stats, st.sources = std::move(b.sources);
   b.plan.memory_limit = s.config.max_memory;
   st.executor = std::make_unique<Executor>(std::move(b.plan), s.config.threads);
-  r.totals.compile_ms = b.stats.compile_ms, r.totals.compiled = b.stats.compiled, r.totals.cache_hits = b.stats.cache_hits;
+  r.totals.compile_ms = b.stats.compile_ms, r.totals.compiled = b.stats.compiled,
+  r.totals.cache_hits = b.stats.cache_hits;
   r.totals.externs = b.stats.externs;
 }
 CompiledModel::~CompiledModel() = default;
@@ -224,10 +246,15 @@ std::vector<Type> CompiledModel::input_types() const {
 
 RunInfo CompiledModel::run(std::span<const Tensor> inputs, std::vector<Tensor>& out) {
   const Graph& g = state_->planned.graph;
-  if (inputs.size() != g.num_inputs()) throw UserError("GAF3103", "the model needs " + std::to_string(g.num_inputs()) + " inputs, got " + std::to_string(inputs.size()));
+  if (inputs.size() != g.num_inputs())
+    throw UserError("GAF3103", "the model needs " + std::to_string(g.num_inputs()) + " inputs, got " +
+                                   std::to_string(inputs.size()));
   for (size_t i = 0; i < inputs.size(); i++)
     if (inputs[i].dtype != g.nodes[i].types[0].dtype)
-      throw UserError("GAF3107", "input '" + g.nodes[i].name + "': dtype " + std::string(long_name(inputs[i].dtype)) + " given, " + std::string(long_name(g.nodes[i].types[0].dtype)) + " expected", "convert the array; there are no silent casts");
+      throw UserError("GAF3107",
+                      "input '" + g.nodes[i].name + "': dtype " + std::string(long_name(inputs[i].dtype)) + " given, " +
+                          std::string(long_name(g.nodes[i].types[0].dtype)) + " expected",
+                      "convert the array; there are no silent casts");
   return state_->executor->run(inputs, out);
 }
 
@@ -241,10 +268,13 @@ std::vector<std::pair<std::string, double>> CompiledModel::profile(std::span<con
   std::vector<double> us = state_->executor->profile(inputs);
   std::vector<std::pair<std::string, double>> named;
   const RunPlan& plan = state_->executor->plan();
-  for (size_t i = 0; i < us.size() && i < plan.steps.size(); i++) named.push_back({plan.steps[i].kernel ? plan.steps[i].kernel->name : plan.steps[i].host->name, us[i]});
+  for (size_t i = 0; i < us.size() && i < plan.steps.size(); i++)
+    named.push_back({plan.steps[i].kernel ? plan.steps[i].kernel->name : plan.steps[i].host->name, us[i]});
   return named;
 }
 
-std::unique_ptr<CompiledModel> compile_model(const Model& m, const Settings& s) { return std::make_unique<CompiledModel>(m, s); }
+std::unique_ptr<CompiledModel> compile_model(const Model& m, const Settings& s) {
+  return std::make_unique<CompiledModel>(m, s);
+}
 
 }  // namespace gaf

@@ -1,5 +1,5 @@
-// The pipeline, top to bottom: start reading here. Everything a user can ask for (command line, Python, C++) is one of these
-// functions. compile.cpp holds the table of steps; this header knows no LLVM, ONNX or JSON types.
+// The pipeline, top to bottom: start reading here. Everything a user can ask for (command line, Python, C++) is one of
+// these functions. compile.cpp holds the table of steps; this header knows no LLVM, ONNX or JSON types.
 #pragma once
 #include <memory>
 #include <string>
@@ -15,17 +15,17 @@ namespace gaf {
 
 // A model as loaded: the graph with types, and the bytes it came from (for writing the fused file).
 struct Model {
-  std::string name;                        // file name, or "model"
-  Graph graph;                             // read and typed (infer), operands canonical; node names are the file's
-  std::string path;                        // of the file; empty if it came as bytes
-  std::shared_ptr<const std::string> onnx; // the bytes, if it came so
-  std::string folder;                      // of external data
+  std::string name;                         // file name, or "model"
+  Graph graph;                              // read and typed (infer), operands canonical; node names are the file's
+  std::string path;                         // of the file; empty if it came as bytes
+  std::shared_ptr<const std::string> onnx;  // the bytes, if it came so
+  std::string folder;                       // of external data
   std::vector<std::string> warnings;
   struct Gone {
     std::string name, op;
-    bool folded;                           // it read nothing but constants
+    bool folded;  // it read nothing but constants
   };
-  std::vector<Gone> gone;                  // nodes of the file that loading resolved: constants, Identity
+  std::vector<Gone> gone;  // nodes of the file that loading resolved: constants, Identity
 };
 
 struct LoadOptions {
@@ -33,7 +33,7 @@ struct LoadOptions {
   std::vector<std::pair<std::string, int64_t>> dims;                 // symbol -> number
 };
 
-Model load_model(const std::string& path, const LoadOptions& o = {});           // .onnx, .gaf; "-" reads ONNX from stdin
+Model load_model(const std::string& path, const LoadOptions& o = {});  // .onnx, .gaf; "-" reads ONNX from stdin
 Model load_model_bytes(std::string_view onnx, const LoadOptions& o = {});
 
 // The planned model: graph with kernel functions and `call` nodes, and the report that says why.
@@ -60,13 +60,13 @@ class CompiledModel {
   CompiledModel(const Model& m, const Settings& s);
   ~CompiledModel();
   const Planned& planned() const;
-  const Report& report() const;                                                 // with compile times and cache hits filled in
+  const Report& report() const;  // with compile times and cache hits filled in
   std::vector<std::string> input_names() const, output_names() const;
   std::vector<Type> input_types() const;
   // Inputs in order; dtype and rank are checked here (GAF3102, 3107). `out`: caller's buffers or empty tensors.
   RunInfo run(std::span<const Tensor> inputs, std::vector<Tensor>& out);
   Stats stats() const;
-  const std::vector<std::pair<std::string, std::string>>& sources() const;      // kernel name -> kernel IR text
+  const std::vector<std::pair<std::string, std::string>>& sources() const;  // kernel name -> kernel IR text
   std::vector<std::pair<std::string, double>> profile(std::span<const Tensor> inputs);
 
  private:
@@ -85,32 +85,33 @@ struct OutputDifference {
   double worst_expected = 0, worst_got = 0;
 };
 struct CompareResult {
-  std::string reference;       // interp | unfused
+  std::string reference;  // interp | unfused
   bool pass = true;
   int trials = 1;
   std::vector<OutputDifference> outputs;
   std::vector<std::pair<std::string, std::vector<OutputDifference>>> kernels;  // --per-kernel
 };
-CompareResult compare_model(const Model& m, const Settings& s, std::span<const Tensor> inputs, const std::string& reference,
-                            bool per_kernel = false, double rtol = -1, double atol = -1);
+CompareResult compare_model(const Model& m, const Settings& s, std::span<const Tensor> inputs,
+                            const std::string& reference, bool per_kernel = false, double rtol = -1, double atol = -1);
 // Differences of got against want at the tolerance of CONTRACT 12.3 (negative: by dtype).
-OutputDifference difference(const std::string& name, const Tensor& want, const Tensor& got, double rtol = -1, double atol = -1);
+OutputDifference difference(const std::string& name, const Tensor& want, const Tensor& got, double rtol = -1,
+                            double atol = -1);
 
 struct Quantiles {
   double median = 0, p10 = 0, p90 = 0;
 };
 struct BenchResult {
   Quantiles unfused_us, fused_us;
-  double speedup = 0, low = 0, high = 0;   // 95 % interval
-  std::string verdict;                     // faster same slower
+  double speedup = 0, low = 0, high = 0;  // 95 % interval
+  std::string verdict;                    // faster same slower
   int kernels_unfused = 0, kernels_fused = 0, cache_hits = 0, runs = 0;
   double compile_ms = 0;
 };
-BenchResult bench_model(const Model& m, const Settings& s, std::span<const Tensor> inputs, int runs = 50, int warmup = 5,
-                        double min_time_s = 1.0);
+BenchResult bench_model(const Model& m, const Settings& s, std::span<const Tensor> inputs, int runs = 50,
+                        int warmup = 5, double min_time_s = 1.0);
 
-// Deterministic inputs: float N(0,1), bool fair, integers uniform in [lo, hi) (default 0, 8); Philox counter generator, the
-// same numbers on every platform. Free dims must be bound (GAF3105).
+// Deterministic inputs: float N(0,1), bool fair, integers uniform in [lo, hi) (default 0, 8); Philox counter generator,
+// the same numbers on every platform. Free dims must be bound (GAF3105).
 std::vector<Tensor> random_inputs(const Model& m, uint64_t seed,
                                   const std::vector<std::pair<std::string, std::pair<int64_t, int64_t>>>& ranges = {});
 

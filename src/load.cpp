@@ -1,4 +1,5 @@
-// Loading: file or bytes -> typed graph with canonical operands; shapes and symbolic dims given by the user are bound here.
+// Loading: file or bytes -> typed graph with canonical operands; shapes and symbolic dims given by the user are bound
+// here.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -40,8 +41,11 @@ std::vector<Model::Gone> gone(const Graph& file, const Graph& loaded) {
   std::vector<bool> fixed(file.nodes.size());
   for (size_t i = 0; i < file.nodes.size(); i++) {
     const Node& n = file.nodes[i];
-    fixed[i] = n.op == "constant" || (n.op != "input" && !n.args.empty() && std::all_of(n.args.begin(), n.args.end(), [&](Value v) { return v == kNoValue || fixed[v.node]; }));
-    if (n.op != "constant" && n.op != "input" && !n.name.empty() && there.insert(n.name).second) all.push_back({n.name, n.op, fixed[i]});
+    fixed[i] = n.op == "constant" ||
+               (n.op != "input" && !n.args.empty() &&
+                std::all_of(n.args.begin(), n.args.end(), [&](Value v) { return v == kNoValue || fixed[v.node]; }));
+    if (n.op != "constant" && n.op != "input" && !n.name.empty() && there.insert(n.name).second)
+      all.push_back({n.name, n.op, fixed[i]});
   }
   return all;
 }
@@ -56,8 +60,8 @@ Model finish(Graph g, Model m) {
 }
 
 bool counts(const Node& n) {
-  return n.op != "input" && n.op != "constant" && n.op != "Identity" && n.op != "Reshape" && n.op != "Squeeze" && n.op != "Unsqueeze" &&
-         n.op != "Flatten" && n.op != "Extent" && n.op != "HostShape";
+  return n.op != "input" && n.op != "constant" && n.op != "Identity" && n.op != "Reshape" && n.op != "Squeeze" &&
+         n.op != "Unsqueeze" && n.op != "Flatten" && n.op != "Extent" && n.op != "HostShape";
 }
 
 }  // namespace

@@ -36,26 +36,35 @@ std::string setting(const Report& r, const std::string& name) {
 }  // namespace
 
 std::string Report::text() const {
-  std::string s = fmt::format("model {}   target {} ({} thread{})   strategy {}   level {}\n", model, target, threads, threads == 1 ? "" : "s", setting(*this, "strategy"), setting(*this, "level"));
-  s += fmt::format("ops {} -> {}   kernels {} -> {}   bytes {} -> {}   predicted {} -> {} us ({:+.1f} %)", totals.ops_before, totals.ops_after, totals.kernels_before, totals.kernels_after,
-                   mb(totals.bytes_before), mb(totals.bytes_after), us(totals.predicted_us_before), us(totals.predicted_us_after), change({totals.predicted_us_before, totals.predicted_us_after}));
-  if (!std::isnan(totals.measured_us_before)) s += fmt::format("   measured {} -> {} us", us(totals.measured_us_before), us(totals.measured_us_after));
+  std::string s = fmt::format("model {}   target {} ({} thread{})   strategy {}   level {}\n", model, target, threads,
+                              threads == 1 ? "" : "s", setting(*this, "strategy"), setting(*this, "level"));
+  s += fmt::format("ops {} -> {}   kernels {} -> {}   bytes {} -> {}   predicted {} -> {} us ({:+.1f} %)",
+                   totals.ops_before, totals.ops_after, totals.kernels_before, totals.kernels_after,
+                   mb(totals.bytes_before), mb(totals.bytes_after), us(totals.predicted_us_before),
+                   us(totals.predicted_us_after), change({totals.predicted_us_before, totals.predicted_us_after}));
+  if (!std::isnan(totals.measured_us_before))
+    s += fmt::format("   measured {} -> {} us", us(totals.measured_us_before), us(totals.measured_us_after));
   s += "\n";
   for (const GroupReport& g : groups) {
     s += fmt::format("\n{:<3} {}{}   gain {:.1f} %", g.id, g.kernel, g.rule.empty() ? "" : "   rule " + g.rule, g.gain);
-    if (!std::isnan(g.compile_ms)) s += fmt::format("   kernel {:.1f} ms to compile ({})", g.compile_ms, g.cached ? "cache hit" : "cache miss");
+    if (!std::isnan(g.compile_ms))
+      s += fmt::format("   kernel {:.1f} ms to compile ({})", g.compile_ms, g.cached ? "cache hit" : "cache miss");
     s += fmt::format("\n    {} ({})\n    why       {}\n", join(g.nodes, " + "), join(g.original_nodes, " "), g.why);
     s += fmt::format("    predicted {} -> {} us", us(g.predicted_us.before), us(g.predicted_us.after));
-    if (!std::isnan(g.measured_us.before)) s += fmt::format("    measured {} -> {} us", us(g.measured_us.before), us(g.measured_us.after));
-    s += fmt::format("    bytes {} -> {}    reg {:.0f} %  ub {:.0f} %{}\n", mb(g.bytes.before), mb(g.bytes.after), 100 * g.reg, 100 * g.ub, g.status == "fused" ? "" : "    " + g.status);
+    if (!std::isnan(g.measured_us.before))
+      s += fmt::format("    measured {} -> {} us", us(g.measured_us.before), us(g.measured_us.after));
+    s += fmt::format("    bytes {} -> {}    reg {:.0f} %  ub {:.0f} %{}\n", mb(g.bytes.before), mb(g.bytes.after),
+                     100 * g.reg, 100 * g.ub, g.status == "fused" ? "" : "    " + g.status);
   }
   if (!not_fused.empty()) {
     s += "not fused\n";
     size_t edge = 0, reason = 0;
-    for (const EdgeReport& e : not_fused) edge = std::max(edge, e.from.size() + e.to.size() + 4), reason = std::max(reason, e.reason.size());
+    for (const EdgeReport& e : not_fused)
+      edge = std::max(edge, e.from.size() + e.to.size() + 4), reason = std::max(reason, e.reason.size());
     edge = std::min<size_t>(edge, 60);
     for (const EdgeReport& e : not_fused) {
-      s += fmt::format("    {:<{}} {:<{}} {}; {} between them, at most {} us to save", e.from + " -> " + e.to, edge, e.reason, reason, e.text, mb(e.bytes), us(e.could_save_us));
+      s += fmt::format("    {:<{}} {:<{}} {}; {} between them, at most {} us to save", e.from + " -> " + e.to, edge,
+                       e.reason, reason, e.text, mb(e.bytes), us(e.could_save_us));
       if (!e.other_reasons.empty()) s += "; also " + join(e.other_reasons, ", ");
       s += "\n";
     }
@@ -74,31 +83,87 @@ Json Report::json() const {
   Json set = Json::object();
   for (const auto& [name, v] : settings) set.set(name, Json::object({{"value", v.value}, {"origin", v.origin}}));
   const Totals& t = totals;
-  Json tot = Json::object({{"ops_before", t.ops_before}, {"ops_after", t.ops_after}, {"kernels_before", t.kernels_before}, {"kernels_after", t.kernels_after}, {"bytes_before", t.bytes_before}, {"bytes_after", t.bytes_after},
-                           {"predicted_us_before", t.predicted_us_before}, {"predicted_us_after", t.predicted_us_after}, {"measured_us_before", t.measured_us_before}, {"measured_us_after", t.measured_us_after},
-                           {"plan_gap", t.plan_gap}, {"compile_ms", t.compile_ms}, {"compiled", t.compiled}, {"cache_hits", t.cache_hits}, {"allocations", t.allocations}, {"externs", t.externs}});
+  Json tot = Json::object({{"ops_before", t.ops_before},
+                           {"ops_after", t.ops_after},
+                           {"kernels_before", t.kernels_before},
+                           {"kernels_after", t.kernels_after},
+                           {"bytes_before", t.bytes_before},
+                           {"bytes_after", t.bytes_after},
+                           {"predicted_us_before", t.predicted_us_before},
+                           {"predicted_us_after", t.predicted_us_after},
+                           {"measured_us_before", t.measured_us_before},
+                           {"measured_us_after", t.measured_us_after},
+                           {"plan_gap", t.plan_gap},
+                           {"compile_ms", t.compile_ms},
+                           {"compiled", t.compiled},
+                           {"cache_hits", t.cache_hits},
+                           {"allocations", t.allocations},
+                           {"externs", t.externs}});
   Json gs = Json::array();
   for (const GroupReport& g : groups)
-    gs.push(Json::object({{"id", g.id}, {"kernel", g.kernel}, {"nodes", Json::array_of(g.nodes)}, {"original_nodes", Json::array_of(g.original_nodes)}, {"kind", g.kind},
-                          {"rule", g.rule.empty() ? Json() : Json(g.rule)}, {"why", g.why}, {"gain", g.gain}, {"bytes_before", g.bytes.before}, {"bytes_after", g.bytes.after},
-                          {"launches_saved", g.launches_saved}, {"predicted_us", pair(g.predicted_us)}, {"measured_us", measured(g.measured_us)},
-                          {"resources", Json::object({{"reg", g.reg}, {"ub", g.ub}, {"ub_bytes", g.ub_bytes}, {"spill", 0}})}, {"budget_steps", Json::array_of(g.budget_steps)},
-                          {"compile_ms", g.compile_ms}, {"cached", g.cached}, {"variants", Json::array()}, {"status", g.status}, {"simulated", g.simulated}}));
+    gs.push(Json::object(
+        {{"id", g.id},
+         {"kernel", g.kernel},
+         {"nodes", Json::array_of(g.nodes)},
+         {"original_nodes", Json::array_of(g.original_nodes)},
+         {"kind", g.kind},
+         {"rule", g.rule.empty() ? Json() : Json(g.rule)},
+         {"why", g.why},
+         {"gain", g.gain},
+         {"bytes_before", g.bytes.before},
+         {"bytes_after", g.bytes.after},
+         {"launches_saved", g.launches_saved},
+         {"predicted_us", pair(g.predicted_us)},
+         {"measured_us", measured(g.measured_us)},
+         {"resources", Json::object({{"reg", g.reg}, {"ub", g.ub}, {"ub_bytes", g.ub_bytes}, {"spill", 0}})},
+         {"budget_steps", Json::array_of(g.budget_steps)},
+         {"compile_ms", g.compile_ms},
+         {"cached", g.cached},
+         {"variants", Json::array()},
+         {"status", g.status},
+         {"simulated", g.simulated}}));
   Json edges = Json::array();
   for (const EdgeReport& e : not_fused) {
     Json numbers = Json::object();
     for (const auto& [k, v] : e.numbers) numbers.set(k, v);
-    edges.push(Json::object({{"from", e.from}, {"to", e.to}, {"value", e.value}, {"bytes", e.bytes}, {"reason", e.reason}, {"text", e.text}, {"numbers", numbers}, {"other_reasons", Json::array_of(e.other_reasons)}, {"could_save_us", e.could_save_us}}));
+    edges.push(Json::object({{"from", e.from},
+                             {"to", e.to},
+                             {"value", e.value},
+                             {"bytes", e.bytes},
+                             {"reason", e.reason},
+                             {"text", e.text},
+                             {"numbers", numbers},
+                             {"other_reasons", Json::array_of(e.other_reasons)},
+                             {"could_save_us", e.could_save_us}}));
   }
   Json ns = Json::object();
   for (const auto& [name, n] : nodes)
-    ns.set(name, Json::object({{"op", n.op}, {"fate", n.fate}, {"group", n.group.empty() ? Json() : Json(n.group)}, {"reason", n.reason}, {"predicted_us", n.predicted_us}, {"bytes", n.bytes}}));
+    ns.set(name, Json::object({{"op", n.op},
+                               {"fate", n.fate},
+                               {"group", n.group.empty() ? Json() : Json(n.group)},
+                               {"reason", n.reason},
+                               {"predicted_us", n.predicted_us},
+                               {"bytes", n.bytes}}));
   Json rw = Json::array(), gd = Json::array(), ws = Json::array();
-  for (const RewriteReport& r : rewrites) rw.push(Json::object({{"name", r.name}, {"nodes", Json::array_of(r.nodes)}, {"effect", r.effect}}));
+  for (const RewriteReport& r : rewrites)
+    rw.push(Json::object({{"name", r.name}, {"nodes", Json::array_of(r.nodes)}, {"effect", r.effect}}));
   for (const auto& [expr, kind] : guards) gd.push(Json::object({{"expr", expr}, {"kind", kind}, {"group", Json()}}));
   for (const WarningReport& w : warnings) ws.push(Json::object({{"code", w.code}, {"text", w.text}, {"node", w.node}}));
-  return Json::object({{"schema", "gaf.report/1"}, {"gaf_version", GAF_VERSION}, {"model", model}, {"graph_hash", graph_hash}, {"target", target}, {"threads", threads}, {"settings", set}, {"totals", tot}, {"groups", gs},
-                       {"not_fused", edges}, {"nodes", ns}, {"rewrites", rw}, {"passes", Json::array()}, {"guards", gd}, {"warnings", ws}});
+  return Json::object({{"schema", "gaf.report/1"},
+                       {"gaf_version", GAF_VERSION},
+                       {"model", model},
+                       {"graph_hash", graph_hash},
+                       {"target", target},
+                       {"threads", threads},
+                       {"settings", set},
+                       {"totals", tot},
+                       {"groups", gs},
+                       {"not_fused", edges},
+                       {"nodes", ns},
+                       {"rewrites", rw},
+                       {"passes", Json::array()},
+                       {"guards", gd},
+                       {"warnings", ws}});
 }
 
 std::string Report::why(const std::string& a, const std::string& b) const {
@@ -106,7 +171,9 @@ std::string Report::why(const std::string& a, const std::string& b) const {
   for (const auto& [name, n] : nodes) names.push_back(name);
   auto find = [&](const std::string& x) {
     auto it = std::find_if(nodes.begin(), nodes.end(), [&](const auto& n) { return n.first == x; });
-    if (it == nodes.end()) throw UserError("GAF3002", "the model has no node '" + x + "'" + did_you_mean(x, names), "gaf explain without --node and --edge lists the nodes");
+    if (it == nodes.end())
+      throw UserError("GAF3002", "the model has no node '" + x + "'" + did_you_mean(x, names),
+                      "gaf explain without --node and --edge lists the nodes");
     return it;
   };
   auto first = find(a);
@@ -122,16 +189,21 @@ std::string Report::why(const std::string& a, const std::string& b) const {
     for (const GroupReport& g : groups)
       if (g.id == first->second.group) return a + " -> " + b + ": fused in " + g.id + " " + g.kernel + ": " + g.why;
   }
-  auto told = [&](const EdgeReport& e) { return "not fused: " + e.reason + ": " + e.text + fmt::format("; {} between them, at most {} us to save", mb(e.bytes), us(e.could_save_us)); };
+  auto told = [&](const EdgeReport& e) {
+    return "not fused: " + e.reason + ": " + e.text +
+           fmt::format("; {} between them, at most {} us to save", mb(e.bytes), us(e.could_save_us));
+  };
   for (const EdgeReport& e : not_fused)
     if ((e.from == a && e.to == b) || (e.from == b && e.to == a)) return a + " -> " + b + ": " + told(e);
-  // Several nodes of the model may have become one (a convolution and its normalisation): the edge then bears the name of another.
+  // Several nodes of the model may have become one (a convolution and its normalisation): the edge then bears the name
+  // of another.
   auto unit = [&](const std::string& name) {
     auto it = std::find_if(nodes.begin(), nodes.end(), [&](const auto& n) { return n.first == name; });
     return it == nodes.end() || it->second.group.empty() ? name : it->second.group;
   };
   for (const EdgeReport& e : not_fused)
-    if (unit(e.from) == unit(a) && unit(e.to) == unit(b)) return a + " -> " + b + ": as " + e.from + " -> " + e.to + ": " + told(e);
+    if (unit(e.from) == unit(a) && unit(e.to) == unit(b))
+      return a + " -> " + b + ": as " + e.from + " -> " + e.to + ": " + told(e);
   return a + " -> " + b + ": not neighbours in the planned graph";
 }
 

@@ -20,11 +20,14 @@ double hinted(const Expr& e, const Graph& g) {
 }
 double value_bytes(const Graph& g, Value v) { return hinted(product(g.type(v).dims), g) * bytes(g.type(v).dtype); }
 
-std::string size_text(double b) { return b >= 1e6 ? fmt::format("{:.2f} MB", b / 1e6) : fmt::format("{:.1f} KB", b / 1e3); }
+std::string size_text(double b) {
+  return b >= 1e6 ? fmt::format("{:.2f} MB", b / 1e6) : fmt::format("{:.1f} KB", b / 1e3);
+}
 
 class Writer {
  public:
-  Writer(const Graph& g, const Target& t, const FusionConfig& c, Growth& growth) : g_(g), t_(t), config_(c), growth_(growth) {}
+  Writer(const Graph& g, const Target& t, const FusionConfig& c, Growth& growth)
+      : g_(g), t_(t), config_(c), growth_(growth) {}
   Plan run() {
     out_.g.name = g_.name, out_.g.syms = g_.syms, out_.g.opset = g_.opset, out_.g.metadata = g_.metadata;
     for (uint32_t i = 0; i < g_.nodes.size() && g_.nodes[i].op == "input"; i++) leaf({i, 0});
@@ -46,7 +49,7 @@ class Writer {
   GraphBuilder out_;
   Plan plan_;
   std::map<Value, Value> map_;
-  std::map<std::string, int> used_;       // kernel labels
+  std::map<std::string, int> used_;  // kernel labels
   std::map<int, std::string> group_id_;
 
   // Groups so that each comes after what it reads; among those that are ready the one that stands first in the graph.
@@ -87,7 +90,8 @@ class Writer {
     const Groups& groups = growth_.groups;
     const std::vector<uint32_t>& nodes = groups.nodes(group);
     bool host = groups.role(nodes[0]) == Role::host;
-    bool alias = std::all_of(nodes.begin(), nodes.end(), [&](uint32_t n) { return groups.role(n) == Role::view && alias_view(g_.nodes[n]); });
+    bool alias = std::all_of(nodes.begin(), nodes.end(),
+                             [&](uint32_t n) { return groups.role(n) == Role::view && alias_view(g_.nodes[n]); });
     const std::variant<Price, Verdict>* price = host || alias ? nullptr : &growth_.price(nodes);
     if (host || alias || std::holds_alternative<Verdict>(*price)) return plain(group, host || (!alias && !host), price);
     call(group, std::get<Price>(*price));
@@ -112,7 +116,8 @@ class Writer {
 
   void record(uint32_t node, std::string fate, std::string group, std::string reason, double us, double b) {
     const Node& n = g_.nodes[node];
-    plan_.nodes.push_back({n.name, {friendly_name(g_, n), std::move(fate), std::move(group), std::move(reason), us, b}});
+    plan_.nodes.push_back(
+        {n.name, {friendly_name(g_, n), std::move(fate), std::move(group), std::move(reason), us, b}});
   }
 
   void call(int group, const Price& p) {
@@ -130,7 +135,9 @@ class Writer {
     }
     for (Value v : outputs) call.types.push_back(g_.type(v));
     for (uint32_t n : nodes)
-      for (const std::string& s : g_.nodes[n].origins.empty() ? std::vector<std::string>{g_.nodes[n].name} : g_.nodes[n].origins) call.origins.push_back(s);
+      for (const std::string& s :
+           g_.nodes[n].origins.empty() ? std::vector<std::string>{g_.nodes[n].name} : g_.nodes[n].origins)
+        call.origins.push_back(s);
     out_.g.kernels.push_back(groups.function(nodes, name));
     uint32_t made = out_.add(std::move(call)).node;
     for (uint32_t r = 0; r < outputs.size(); r++) map_[outputs[r]] = {made, r};
@@ -154,7 +161,8 @@ class Writer {
     if (ops > 1) report_group(nodes, name, id, p, us_before, bytes_before);
   }
 
-  void report_group(const std::vector<uint32_t>& nodes, const std::string& name, const std::string& id, const Price& p, double us, double b) {
+  void report_group(const std::vector<uint32_t>& nodes, const std::string& name, const std::string& id, const Price& p,
+                    double us, double b) {
     GroupReport r;
     r.id = id, r.kernel = name, r.kind = group_kind(g_, nodes);
     double inner = 0;
@@ -176,11 +184,16 @@ class Writer {
                        : r.kind == "attention" ? "scores stay in local memory between the two MatMuls"
                        : r.kind == "reduction" ? "one pass over each row"
                                                : "one pass over the elements";
-    r.why = fmt::format("{}: {} intermediate{} ({} in all) never reach{} memory", what, values, values == 1 ? "" : "s", size_text(inner), values == 1 ? "es" : "");
+    r.why = fmt::format("{}: {} intermediate{} ({} in all) never reach{} memory", what, values, values == 1 ? "" : "s",
+                        size_text(inner), values == 1 ? "es" : "");
     std::string chain, arrow_text;
     for (const std::string& s : r.nodes) chain += (chain.empty() ? "" : " → ") + s;
-    log_line(LogLevel::info, "found", "Found fusable subgraph: " + chain, {{"group", id}, {"nodes", Json::array_of(r.nodes)}});
-    log_line(LogLevel::debug, "resources", fmt::format("Resource estimate: reg={}%, ub={}% → within budget", std::ceil(100 * p.reg), std::ceil(100 * p.ub)), {{"group", id}, {"reg", p.reg}, {"ub", p.ub}});
+    log_line(LogLevel::info, "found", "Found fusable subgraph: " + chain,
+             {{"group", id}, {"nodes", Json::array_of(r.nodes)}});
+    log_line(LogLevel::debug, "resources",
+             fmt::format("Resource estimate: reg={}%, ub={}% → within budget", std::ceil(100 * p.reg),
+                         std::ceil(100 * p.ub)),
+             {{"group", id}, {"reg", p.reg}, {"ub", p.ub}});
     plan_.groups.push_back(std::move(r));
   }
 
@@ -201,7 +214,8 @@ class Writer {
         }
         if (!found || !moves(from) || groups.of(from) == groups.of(n) || !seen.insert({from, n}).second) continue;
         auto it = growth_.refused().find({link_from, link_to});
-        Verdict why = it != growth_.refused().end() ? it->second : growth_.legal(groups.of(link_from), groups.of(link_to));
+        Verdict why =
+            it != growth_.refused().end() ? it->second : growth_.legal(groups.of(link_from), groups.of(link_to));
         if (why) why = Verdict::no("gain-below-threshold", "no gain found for the two together");
         EdgeReport e;
         e.from = g_.nodes[from].name, e.to = g_.nodes[n].name, e.value = g_.nodes[v.node].name;
@@ -210,7 +224,9 @@ class Writer {
         e.numbers.push_back({"bytes", e.bytes});
         double bandwidth = e.bytes > static_cast<double>(t_.l2_bytes) ? t_.dram_gbps : t_.l3_gbps;
         e.could_save_us = t_.launch_us + (bandwidth > 0 ? 2 * e.bytes / (bandwidth * 1e3) : 0);
-        log_line(LogLevel::debug, "not-fused", "Not fused: " + friendly_name(g_, g_.nodes[from]) + " → " + friendly_name(g_, g_.nodes[n]) + ": " + e.reason + ": " + e.text,
+        log_line(LogLevel::debug, "not-fused",
+                 "Not fused: " + friendly_name(g_, g_.nodes[from]) + " → " + friendly_name(g_, g_.nodes[n]) + ": " +
+                     e.reason + ": " + e.text,
                  {{"from", e.from}, {"to", e.to}, {"reason", e.reason}});
         plan_.not_fused.push_back(std::move(e));
       }
