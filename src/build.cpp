@@ -218,13 +218,33 @@ std::variant<Lowered, Verdict> lower_or_refuse(const Graph& fn, const Target& t)
 }
 }  // namespace
 
+namespace {
+// Over the register budget: the same text with narrower vectors, as long as that helps.
+std::variant<Lowered, Verdict> lower_within_budget(const Graph& fn, const Target& t) {
+  std::variant<Lowered, Verdict> made = lower_or_refuse(fn, t);
+  Target narrow = t;
+  auto over = [&](const Lowered& l) {
+    std::vector<int64_t> all = hints(fn), sizes;
+    for (int s : l.sizes) sizes.push_back(all[static_cast<size_t>(s)]);
+    return t.max_regs > 0 && kir::analyse(l.kernel, t, sizes, 1).regs_added > t.budget * t.max_regs;
+  };
+  while (std::holds_alternative<Lowered>(made) && narrow.row_lanes > narrow.lanes && over(std::get<Lowered>(made))) {
+    narrow.row_lanes /= 2;
+    std::variant<Lowered, Verdict> next = lower_or_refuse(fn, narrow);
+    if (!std::holds_alternative<Lowered>(next)) break;
+    made = std::move(next);
+  }
+  return made;
+}
+}  // namespace
+
 const std::variant<Lowered, Verdict>& Lowerings::get(const Graph& fn) {
   Graph bare = fn;
   bare.name = "k";
   for (Node& n : bare.nodes) n.name.clear(), n.origins.clear();
   std::string text = print_graph(bare);
   auto it = made_.find(text);
-  if (it == made_.end()) it = made_.emplace(std::move(text), lower_or_refuse(bare, t_)).first;
+  if (it == made_.end()) it = made_.emplace(std::move(text), lower_within_budget(bare, t_)).first;
   return it->second;
 }
 

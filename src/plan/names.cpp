@@ -7,18 +7,12 @@
 namespace gaf {
 namespace {
 
-// Add with a constant vector on the last or the channel axis.
+// Add with a vector on the last or the channel axis.
 bool bias_add(const Graph& g, const Node& n) {
   if (n.op != "Add") return false;
-  for (Value v : n.args) {
-    const Tensor* c = constant(g, v);
-    bool fed = c || attr_int(g.nodes[v.node], "const", 0);
-    if (!fed) continue;
-    const Dims& d = g.type(v).dims;
-    long wide = std::count_if(d.begin(), d.end(), [](const Expr& e) { return !e.is(1); });
-    if (wide == 1) return true;
-  }
-  return false;
+  auto wide = [](const Dims& d) { return std::count_if(d.begin(), d.end(), [](const Expr& e) { return !e.is(1); }); };
+  if (wide(n.types[0].dims) < 2) return wide(n.types[0].dims) == 1 && std::any_of(n.args.begin(), n.args.end(), [&](Value v) { return constant(g, v) || attr_int(g.nodes[v.node], "const", 0); });
+  return std::any_of(n.args.begin(), n.args.end(), [&](Value v) { return wide(g.type(v).dims) == 1; });
 }
 
 std::string label(const std::string& friendly) {

@@ -23,7 +23,7 @@ TEST(Plan, SaysWhatTheKernelIs) {
   const gaf::FusionPlan p = mlp_plan();
   ASSERT_TRUE(p.can_be_one_kernel()) << p.explanation();
   EXPECT_EQ(p.reason(), "");
-  EXPECT_EQ(p.kernel_name(), "matmul_add_relu_fused");
+  EXPECT_EQ(p.kernel_name(), "matmul_bias_relu_fused");
   EXPECT_THAT(p.nodes(), ElementsAre("mm", "bias", "act"));
   ASSERT_EQ(p.inputs().size(), 3u);
   EXPECT_THAT(p.inputs()[0].shape, ElementsAre(-1, 48));
@@ -160,11 +160,11 @@ TEST(Kernel, TextCodeLaunch) {
   RecordProperty("contract", "O11 O12 N8");
   const gaf::FusionPlan p = mlp_plan();
   const std::string text = gaf::codegen_jit(p);
-  EXPECT_THAT(text, HasSubstr("kernel @matmul_add_relu_fused"));
+  EXPECT_THAT(text, HasSubstr("kernel @matmul_bias_relu_fused"));
   EXPECT_THAT(text, HasSubstr("mma"));
   EXPECT_EQ(gaf::codegen_jit(mlp_plan()), text) << "the same plan, the same text";
   const gaf::ExecutableKernel k = gaf::compile_kernel(text);
-  EXPECT_EQ(k.name(), "matmul_add_relu_fused");
+  EXPECT_EQ(k.name(), "matmul_bias_relu_fused");
   EXPECT_EQ(k.inputs().size(), 3u);
   EXPECT_EQ(k.outputs().size(), 1u);
   const std::vector<float> w = quarters(48 * 40, 2), b = quarters(40, 3);

@@ -46,6 +46,7 @@ PlanStep kernel(std::string name, RunFn f, std::vector<int> args, Expr n, int64_
   k.name = std::move(name);
   k.kernel.phases = {{f, trips_n}};
   k.kernel.scratch_bytes = scratch;
+  k.results = {args.back()};  // every function here writes its last buffer
   k.args = std::move(args);
   k.sizes = {std::move(n)};
   return {std::move(k), std::nullopt};
