@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <limits>
@@ -274,6 +275,7 @@ Built build(const Planned& p, Lowerings& lowerings, Report& report) {
   std::vector<Job> jobs;
   std::map<std::string, size_t> by_key;
   Built out;
+  std::set<std::string> told;  // op types without a kernel
   for (uint32_t i = 0; i < g.nodes.size(); i++) {
     if (g.nodes[i].op != "call") continue;
     const auto& made = lowerings.get(g.kernels[static_cast<size_t>(g.nodes[i].callee)]);
@@ -326,7 +328,11 @@ Built build(const Planned& p, Lowerings& lowerings, Report& report) {
       bool shape = n.op == "HostShape";
       a.host(fn, n.name, args, i, !shape);
       out.stats.externs += !shape;
-      if (!shape) log_line(LogLevel::warning, "fallback", "Fallback: " + n.name + " (" + n.op + "): extern, no lowering", {{"node", n.name}, {"op", n.op}});
+      // Not for those that the caller wants left alone; once an op type.
+      const std::vector<std::string>& left = p.config.extern_ops;
+      bool wanted = std::find(left.begin(), left.end(), n.op) != left.end() || std::find(left.begin(), left.end(), n.name) != left.end();
+      if (!shape && !wanted && told.insert(n.op).second)
+        log_line(LogLevel::warning, "fallback", "Fallback: " + n.name + " (" + n.op + "): extern, no lowering", {{"node", n.name}, {"op", n.op}});
     }
   }
   a.outputs();

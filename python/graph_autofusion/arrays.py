@@ -19,7 +19,7 @@ def dtype_name(array: np.ndarray) -> str:
     return "bool" if array.dtype == np.bool_ else array.dtype.name
 
 
-def as_array(name: str, value: Any, dtype: str) -> tuple[np.ndarray, bool]:
+def as_array(name: str, value: Any, dtype: str, what: str = "input") -> tuple[np.ndarray, bool]:
     """The value as a dense array of the model's dtype; whether it had to be copied. Python scalars are taken for 0-D inputs."""
     if isinstance(value, (bool, int, float)):
         value = np.asarray(value, dtype=_bfloat16 if dtype == "bfloat16" and _bfloat16 else dtype)
@@ -27,7 +27,7 @@ def as_array(name: str, value: Any, dtype: str) -> tuple[np.ndarray, bool]:
         value = np.asarray(value)
     if dtype_name(value) != dtype:
         if not (dtype == "bfloat16" and value.dtype == np.uint16):
-            raise DTypeError(f"GAF3107: input '{name}': dtype {dtype_name(value)} given, {dtype} expected", code="GAF3107",
+            raise DTypeError(f"GAF3107: {what} '{name}': dtype {dtype_name(value)} given, {dtype} expected", code="GAF3107",
                              remedy=f"convert it: {name}.astype('{dtype}')")
     copied = not value.flags.c_contiguous
     if copied:

@@ -53,6 +53,9 @@ class CompiledModel:
         """
         if like is not None:
             raise UnsupportedError("GAF4009: like= is not available in this version", code="GAF4009")
+        if not isinstance(inputs, dict):
+            raise UsageError(f"GAF1102: run() takes a dict of arrays by input name, not {type(inputs).__name__}", code="GAF1102",
+                             remedy="call the model itself to give arrays by position: model(x)")
         if inputs.keys() != set(self.input_names):
             check_names(inputs, self.input_names)
         arrays, copies = [], 0
@@ -75,7 +78,7 @@ class CompiledModel:
             a = out[name]
             if not isinstance(a, np.ndarray) or not a.flags.c_contiguous or not a.flags.writeable:
                 raise ShapeError(f"GAF3102: output '{name}' needs a writable array in C order", code="GAF3102")
-            arrays.append(as_array(name, a, dtype)[0])
+            arrays.append(as_array(name, a, dtype, "output")[0])
         return arrays
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

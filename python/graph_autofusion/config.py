@@ -108,6 +108,8 @@ class Setting(NamedTuple):
 
 def merged(config: FusionConfig | None, overrides: dict[str, Any]) -> FusionConfig:
     """The settings of a call: its config with the keyword arguments on top."""
+    if config is not None and not isinstance(config, FusionConfig):
+        raise TypeError(f"config is a FusionConfig, not {type(config).__name__}; settings may also be given as keyword arguments")
     base = config or FusionConfig()
     return base.replace(**overrides) if overrides else base
 

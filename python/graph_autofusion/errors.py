@@ -18,7 +18,8 @@ class GafError(Exception):
     details: list[dict[str, Any]]
 
     def __init__(self, message: str, **fields: Any) -> None:
-        super().__init__(message)
+        remedy = fields.get("remedy", "")
+        super().__init__(f"{message}\n    remedy: {remedy}" if remedy and remedy not in message else message)
         self.code = fields.get("code", "")
         self.node = fields.get("node", "")
         self.op_type = fields.get("op_type", "")
@@ -96,7 +97,8 @@ def make(records: list[dict[str, Any]]) -> GafError:
     kind: type[GafError] = globals().get(first["type"], GafError)
     lines = []
     for r in records:
-        where = f"{r['file']}:{r['line']}:{r['column']}: " if r["file"] else ""
+        place = f":{r['line']}:{r['column']}" if r["line"] else ""
+        where = f"{r['file']}{place}: " if r["file"] else ""
         node = f"node '{r['node']}'" + (f" ({r['op_type']})" if r["op_type"] else "") + ": " if r["node"] else ""
         remedy = f"\n    remedy: {r['remedy']}" if r["remedy"] else ""
         lines.append(f"{where}{r['code']}: {node}{r['message']}{remedy}")

@@ -11,7 +11,7 @@ import numpy as np
 from . import _gaf
 from .arrays import as_array, check_names, from_native
 from .config import FusionConfig, merged
-from .errors import ConfigError, UsageError
+from .errors import ConfigError, UnsupportedError, UsageError
 from .report import Report
 
 
@@ -171,8 +171,12 @@ def load_model(source: Any, *, shapes: dict[str, tuple[int | None, ...]] | None 
     strict and native have no effect on .onnx and .gaf files.
     Raises ModelError for what is no valid model, ShapeError and UsageError for shapes and names that do not fit.
     """
-    shape_list = [(k, [-1 if d is None else int(d) for d in v]) for k, v in (shapes or {}).items()]
-    dim_list = [(k, int(v)) for k, v in (dims or {}).items()]
+    try:
+        shape_list = [(k, [-1 if d is None else int(d) for d in v]) for k, v in (shapes or {}).items()]
+        dim_list = [(k, int(v)) for k, v in (dims or {}).items()]
+    except (TypeError, ValueError) as e:
+        raise UsageError(f"GAF1102: shapes are tuples of whole numbers by input, dims whole numbers by name: {e}", code="GAF1102",
+                         remedy="for example shapes={'x': (4, 8)} or dims={'batch': 4}") from e
     if isinstance(source, Graph):
         if shape_list or dim_list:
             raise UsageError("GAF1102: shapes and dims are given when a file is loaded, not for a Graph", code="GAF1102")
@@ -182,6 +186,10 @@ def load_model(source: Any, *, shapes: dict[str, tuple[int | None, ...]] | None 
     if isinstance(source, (bytes, bytearray, memoryview)):
         return Graph(_gaf.load_bytes(bytes(source), shape_list, dim_list))
     if isinstance(source, (str, os.PathLike)):
+        suffix = os.path.splitext(os.fspath(source))[1]
+        if suffix in (".gafm", ".pt2", ".mlir", ".pb"):
+            raise UnsupportedError(f"GAF4009: loading {suffix} files is not available in this version", code="GAF4009",
+                                   remedy="give an .onnx or .gaf file")
         return Graph(_gaf.load(os.fspath(source), shape_list, dim_list))
     raise UsageError(f"GAF1102: a model is a path, bytes, an onnx.ModelProto or a Graph, not {type(source).__name__}", code="GAF1102")
 

@@ -11,7 +11,7 @@ import numpy as np
 from . import _gaf
 from .arrays import from_native
 from .compiled import compile as compile_
-from .config import FusionConfig
+from .config import FusionConfig, merged
 from .errors import UsageError
 from .graph import Graph, load_model, ordered, random_inputs
 
@@ -61,7 +61,7 @@ def _onnxruntime(graph: Graph, feed: dict[str, Any], threads: int) -> Any:
 def compare(model: Any, inputs: dict[str, Any] | None = None, config: FusionConfig | None = None, *, reference: str = "interp",
             per_kernel: bool = False, rtol: float = -1.0, atol: float = -1.0) -> CompareReport:
     """Fused against a reference: interp (each op by its definition), unfused (one kernel a node) or onnxruntime."""
-    graph, config = load_model(model), config or FusionConfig()
+    graph, config = load_model(model), merged(config, {})
     feed = _feed(graph, inputs)
     arrays, dtypes = ordered(graph, feed)
     if reference != "onnxruntime":
@@ -77,7 +77,9 @@ def compare(model: Any, inputs: dict[str, Any] | None = None, config: FusionConf
 def bench(model: Any, inputs: dict[str, Any] | None = None, config: FusionConfig | None = None, *, runs: int = 50, warmup: int = 5,
           min_time: float = 1.0, baseline: str | None = None) -> BenchReport:
     """Fused against unfused, interleaved; a baseline (onnxruntime) is timed in a block of its own with the same inputs."""
-    graph, config = load_model(model), config or FusionConfig()
+    if runs < 1:
+        raise UsageError(f"GAF1102: runs={runs} is not a whole number of at least 1", code="GAF1102")
+    graph, config = load_model(model), merged(config, {})
     feed = _feed(graph, inputs)
     arrays, dtypes = ordered(graph, feed)
     tree = json.loads(_gaf.bench(graph._model, config._layer(), arrays, dtypes, runs, warmup, min_time))

@@ -169,6 +169,13 @@ def test_log_arrows_without_unicode():
 
 
 @pytest.mark.contract("E4")
+def test_fallbacks_are_told_once_an_op_type():
+    nodes = [node("TopK", ["x", "k"], ["t", "i"], "top0"), node("Neg", ["t"], ["n"], "neg0"), node("TopK", ["n", "k"], ["y", "j"], "top1")]
+    model = model_of(nodes, [value("x", [16, 24])], [value("y", [16, 3])], {"k": np.int64([3])})
+    assert log_of(model, "WARNING") == ["[AUTOFUSION] Fallback: top0 (TopK): extern, no lowering"]
+
+
+@pytest.mark.contract("E4")
 def test_log_formats_and_python_logging():
     records = [json.loads(line) for line in log_of(two_chains(), "INFO", AUTOFUSION_LOG_FORMAT="json")]
     assert all({"level", "time", "event"} <= set(r) for r in records)
@@ -459,3 +466,32 @@ def test_everything_public_is_documented():
         if inspect.isclass(thing) and not issubclass(thing, (Exception, tuple)):
             bare += [f"{name}.{m}" for m, f in vars(thing).items() if not m.startswith("_") and (inspect.isfunction(f) or isinstance(f, property)) and not inspect.getdoc(f)]
     assert not bare
+
+
+@pytest.mark.contract("P28")
+def test_slips_of_a_newcomer():
+    """One wrong argument each: the class, the code, and what the text must say."""
+    model = model_of([node("Relu", ["x"], ["y"], "relu0")], [value("x", ["batch", 4])], [value("y", ["batch", 4])])
+    compiled, x = gaf.compile(model), floats(2, 4)
+    out = {"y": np.empty((2, 4))}
+    slips = [
+        (lambda: compiled(), gaf.ShapeError, "GAF3103", "input 'x' missing"), (lambda: compiled(x, x), gaf.UsageError, "GAF3103", "takes 1 input"),
+        (lambda: compiled(x.tolist()), gaf.DTypeError, "GAF3107", "x.astype('float32')"), (lambda: compiled(x[0]), gaf.ShapeError, "GAF3102", "[batch,4], got [4]"),
+        (lambda: compiled.run(x), gaf.UsageError, "GAF1102", "model(x)"), (lambda: compiled.run({"x": x}, out=out), gaf.DTypeError, "GAF3107", "output 'y'"),
+        (lambda: compiled.run({"x": x}, out={}), gaf.UsageError, "GAF3104", "lacks output 'y'"), (lambda: compiled.run({"x": x}, like="dlpack"), gaf.UnsupportedError, "GAF4009", "like="),
+        (lambda: gaf.load_model("none.onnx"), gaf.GafError, "GAF8001", "none.onnx"), (lambda: gaf.load_model(None), gaf.UsageError, "GAF1102", "not NoneType"),
+        (lambda: gaf.load_model("m.pt2"), gaf.UnsupportedError, "GAF4009", ".pt2"), (lambda: gaf.load_model(model, shapes={"x": 4}), gaf.UsageError, "GAF1102", "shapes="),
+        (lambda: gaf.load_model(model, dims={"bath": 4}), gaf.GafError, "GAF3104", "did you mean 'batch'"), (lambda: gaf.load_model(model, shapes={"x": (4, 5)}), gaf.ShapeError, "GAF3102", "[4,5]"),
+        (lambda: gaf.compile(model, level=3), gaf.ConfigError, "GAF1102", "0 to 2"), (lambda: gaf.compile(model, target="h100"), gaf.TargetError, "GAF2204", "h100"),
+        (lambda: gaf.save(model, "m.pt"), gaf.ConfigError, "GAF1102", ".onnx or .gaf"), (lambda: gaf.compare(model), gaf.ShapeError, "GAF3105", "batch"),
+        (lambda: gaf.compare(model, {"x": x}, reference="torch"), gaf.UsageError, "GAF1102", "interp"), (lambda: gaf.bench(model, {"x": x}, runs=0), gaf.UsageError, "GAF1102", "runs"),
+        (lambda: gaf.bench(model, {"x": x}, runs=1, min_time=0, baseline="tensorrt"), gaf.UsageError, "GAF1102", "onnxruntime"), (lambda: gaf.explain(model).why("relu"), gaf.ModelError, "GAF3002", "did you mean 'relu0'"),
+        (lambda: gaf.explain(model).save("r.pdf"), gaf.ConfigError, "GAF1102", ".txt or .json"), (lambda: gaf.random_inputs(gaf.load_model(model, dims={"batch": 1}), ranges={"q": (0, 1)}), gaf.GafError, "GAF3104", "'q'"),
+    ]
+    for call, kind, code, text in slips:
+        with pytest.raises(kind) as e:
+            call()
+        assert e.value.code == code and text in str(e.value), str(e.value)
+    for call, text in ((lambda: gaf.compile(model, "balanced"), "config is a FusionConfig, not str"), (lambda: gaf.compile(model, stratgy="x"), "did you mean 'strategy'")):
+        with pytest.raises(TypeError, match=text):
+            call()
