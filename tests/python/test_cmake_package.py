@@ -47,7 +47,7 @@ def test_the_example_runs(example):
 def test_the_kernel_example_prints_a_plan(example):
     (example / "m.gaf").write_text(MODEL)
     out = sh(example / "build" / "kernel", example / "m.gaf", "mm", "twice", "act")
-    assert out.startswith("matmul_bias_relu_fused: predicted ") and "fits" in out and out.endswith("compiled: 2 inputs\n")
+    assert out.startswith("matmul_add_relu_fused: predicted ") and "fits" in out and out.endswith("compiled: 2 inputs\n")
     done = subprocess.run([example / "build" / "kernel", example / "m.gaf", "mm", "act"], capture_output=True, text=True)
     assert done.returncode == 1 and done.stdout.startswith("no: cycle: 'act' depends on the other nodes through 'twice'")
 
