@@ -11,91 +11,6 @@ namespace gaf {
 
 namespace {
 
-std::vector<int64_t> axes_of(const Graph& g, const Node& n) {
-  const size_t rank = g.type(n.args[0]).dims.size();
-  std::vector<int64_t> axes = attr_ints(n, "axes");
-  if (const Tensor* t = n.args.size() > 1 ? constant(g, n.args[1]) : nullptr)
-    for (int64_t i = 0; i < t->numel(); i++) axes.push_back(t->get_int(i));
-  if (axes.empty() && !attr_int(n, "noop_with_empty_axes", 0))
-    for (size_t d = 0; d < rank; d++) axes.push_back(static_cast<int64_t>(d));
-  for (int64_t& a : axes)
-    if (a < 0) a += static_cast<int64_t>(rank);
-  std::ranges::sort(axes);
-  return axes;
-}
-
-bool run_time_axes(const Graph& g, const Node& n) {
-  return n.args.size() > 1 && n.args[1] != kNoValue && !constant(g, n.args[1]);
-}
-
-Dims ones_at(Dims dims, const std::vector<int64_t>& axes) {
-  for (int64_t a : axes) dims[static_cast<size_t>(a)] = 1;
-  return dims;
-}
-
-// The reduction whose operand is the space: the first that an output needs.
-std::optional<uint32_t> first_reduction(const Graph& g) {
-  std::vector<bool> live(g.nodes.size(), false);
-  for (const Output& o : g.outputs) live[o.value.node] = true;
-  std::optional<uint32_t> found;
-  for (size_t i = g.nodes.size(); i-- > 0;) {
-    if (!live[i]) continue;
-    if (is_kind(g.nodes[i], OpKind::reduction)) found = static_cast<uint32_t>(i);
-    for (Value a : g.nodes[i].args)
-      if (a != kNoValue) live[a.node] = true;
-  }
-  return found;
-}
-
-}  // namespace
-
-std::optional<Graph> row_form(const Graph& fn) {
-  const Graph g = expand_composites(fn);
-  if (!only_elementwise(g, {OpKind::reduction})) return {};
-  const std::optional<uint32_t> first = first_reduction(g);
-  if (!first || run_time_axes(g, g.nodes[*first])) return {};
-  GraphBuilder b;
-  b.g.name = g.name, b.g.syms = g.syms, b.g.opset = g.opset;
-  std::vector<std::vector<Value>> now(g.nodes.size());
-  for (size_t i = 0; i < g.nodes.size(); i++) {
-    Node n = g.nodes[i];
-    for (Value& a : n.args)
-      if (a != kNoValue) a = now[a.node][a.result];
-    const Type type = n.types[0];
-    bool squeezed = false;
-    if (is_kind(n, OpKind::reduction) && !run_time_axes(g, g.nodes[i])) {
-      const std::vector<int64_t> axes = axes_of(g, g.nodes[i]);
-      n.attrs = {{"axes", axes}, {"keepdims", int64_t{1}}, {"noop_with_empty_axes", int64_t{1}}};
-      n.args.resize(1);
-      n.types[0].dims = ones_at(g.type(g.nodes[i].args[0]).dims, axes);
-      squeezed = n.types[0].dims != type.dims;
-    }
-    const size_t results = n.types.size();
-    Value v = b.add(std::move(n));
-    if (squeezed) v = b.op("Reshape", {v}, {{"shape", type.dims}}, type);
-    for (uint32_t r = 0; r < results; r++) now[i].push_back(squeezed ? v : Value{v.node, r});
-  }
-  for (const Output& o : g.outputs) b.g.outputs.push_back({now[o.value.node][o.value.result], o.name});
-
-  // An output of another shape than the space or its rows is written through a reshape that puts it there.
-  const Dims space = g.type(g.nodes[*first].args[0]).dims, rows = ones_at(space, axes_of(g, g.nodes[*first]));
-  for (size_t o = 0; o < b.g.outputs.size(); o++) {
-    Value v = b.g.outputs[o].value;
-    for (;;) {
-      const Type type = b.g.type(v);
-      for (const Dims* dims : {&space, &rows})
-        if (type.dims != *dims && product(type.dims) == product(*dims))
-          b.op("Reshape", {v}, {{"shape", *dims}}, {type.dtype, *dims});
-      const Node& n = b.g.node(v);
-      if (!is_kind(n, OpKind::view) || n.args.empty()) break;
-      v = n.args[0];
-    }
-  }
-  return std::move(b.g);
-}
-
-namespace {
-
 class Planner {
  public:
   Planner(Lowering& l, size_t outputs) : l_(l), g_(l.fn()), outputs_(outputs) {}
@@ -137,7 +52,8 @@ class Planner {
     const Node& node = g_.node(sink.value);
     for (uint32_t i = 0; i < g_.nodes.size(); i++) {
       const Node& n = g_.nodes[i];
-      if (n.op != "Reshape" || n.args[0] != sink.value || (n.types[0].dims != dims_ && n.types[0].dims != rows_)) continue;
+      if (n.op != "Reshape" || n.args[0] != sink.value || (n.types[0].dims != dims_ && n.types[0].dims != rows_))
+        continue;
       std::optional<Access> a = reshape(sink.access, n.types[0].dims);
       if (!a) continue;
       // finer dims than either shape has, so that operands of both are strided
@@ -147,7 +63,8 @@ class Planner {
       l_.set_output_sink(o, {{i, 0}, std::move(*a)});
       return {};
     }
-    return Verdict::no("iteration-mismatch", node.op + " " + node.name + " has neither the shape of the reduced tensor nor of its rows");
+    return Verdict::no("iteration-mismatch",
+                       node.op + " " + node.name + " has neither the shape of the reduced tensor nor of its rows");
   }
 
   void find_live() {
@@ -161,7 +78,9 @@ class Planner {
 
   std::optional<Verdict> add_reduction(uint32_t i) {
     const Node& n = g_.nodes[i];
-    auto no = [&](std::string reason, std::string why) { return Verdict::no(std::move(reason), n.op + " " + n.name + ": " + why); };
+    auto no = [&](std::string reason, std::string why) {
+      return Verdict::no(std::move(reason), n.op + " " + n.name + ": " + why);
+    };
     if (run_time_axes(g_, n)) return no("dynamic-shape", "its axes are only known at run time");
     if (g_.type(n.args[0]).dims != dims_ || axes_of(g_, n) != axes_)
       return no("iteration-mismatch", "reduces another shape or other axes than the rest of the group");
@@ -171,11 +90,16 @@ class Planner {
     if (t == DType::b1) return no("unsupported-dtype", "reduces booleans");
     r.type = compute_type(t);
     const bool real = is_float(r.type);
-    if (n.op == "ReduceSum") r.op = kir::S::add;
-    else if (n.op == "ReduceProd") r.op = kir::S::mul;
-    else if (n.op == "ReduceMax") r.op = real && !only_subtracted(r.value) ? kir::S::maxp : kir::S::max;
-    else if (n.op == "ReduceMin") r.op = real ? kir::S::minp : kir::S::min;
-    else return no("not-fusable-op", "no reduction that kernels know");
+    if (n.op == "ReduceSum")
+      r.op = kir::S::add;
+    else if (n.op == "ReduceProd")
+      r.op = kir::S::mul;
+    else if (n.op == "ReduceMax")
+      r.op = real && !only_subtracted(r.value) ? kir::S::maxp : kir::S::max;
+    else if (n.op == "ReduceMin")
+      r.op = real ? kir::S::minp : kir::S::min;
+    else
+      return no("not-fusable-op", "no reduction that kernels know");
     r.neutral = kir::neutral(r.op);
     if (!real && (r.op == kir::S::max || r.op == kir::S::min)) r.neutral = end_of(r.type, r.op == kir::S::max);
     reductions_.push_back(r);
@@ -185,7 +109,8 @@ class Planner {
   // Softmax: the maximum is only subtracted, so a NaN that it misses still reaches every result through the exponent.
   bool only_subtracted(Value v) const {
     for (uint32_t i = 0; i < g_.nodes.size(); i++)
-      if (live_[i] && std::ranges::find(g_.nodes[i].args, v) != g_.nodes[i].args.end() && g_.nodes[i].op != "Sub") return false;
+      if (live_[i] && std::ranges::find(g_.nodes[i].args, v) != g_.nodes[i].args.end() && g_.nodes[i].op != "Sub")
+        return false;
     for (size_t o = 0; o < outputs_; o++)
       if (l_.output_sink(o).value == v) return false;
     return true;
@@ -282,8 +207,10 @@ class Planner {
     for (const SweepPlan::Reduction& r : reductions_) sweep(need_[r.arg.node]).reductions.push_back(r);
     for (size_t o = 0; o < outputs_; o++) {
       const size_t k = need_[l_.output_sink(o).value.node];
-      if (full(o)) sweep(k).outputs.push_back(o);
-      else sweep(k ? k - 1 : 0).row_outputs.push_back(o);
+      if (full(o))
+        sweep(k).outputs.push_back(o);
+      else
+        sweep(k ? k - 1 : 0).row_outputs.push_back(o);
     }
     for (uint32_t i = 0; i < g_.nodes.size(); i++) {
       if (!live_[i]) continue;
@@ -335,7 +262,8 @@ class Planner {
       std::function<void(Value)> visit = [&](Value v) {
         const Node& n = g_.node(v);
         const bool pointwise = is_kind(n, OpKind::pointwise);
-        if (l_.access(v) || !(pointwise || l_.step_source(v, nullptr)) || !varies(v) || !visited.insert(v).second) return;
+        if (l_.access(v) || !(pointwise || l_.step_source(v, nullptr)) || !varies(v) || !visited.insert(v).second)
+          return;
         if (g_.type(v).dims == dims_) {
           std::vector<size_t>& by = seen[v];
           if (!by.empty() && cost(v) > kWorthKeeping) {
