@@ -1,5 +1,5 @@
-// The algebra of strided accesses: transpose, reshape, broadcast and slice move no data, they change strides. Knows graph
-// nodes only as far as a view-like node says which of these it is; knows nothing of tiles or loops.
+// The algebra of strided accesses: transpose, reshape, broadcast and slice move no data, they change strides. Knows
+// graph nodes only as far as a view-like node says which of these it is; knows nothing of tiles or loops.
 #include <algorithm>
 
 #include "lower/lowering.h"
@@ -100,8 +100,10 @@ std::optional<Access> reshape(const Access& a, const Dims& dims) {
   // dims of 1 take no part; runs of old and new dims with equal products are matched, shortest first
   std::vector<size_t> from, to;
   for (size_t d = 0; d < a.dims.size(); d++) {
-    if (!a.dims[d].is(1)) from.push_back(d);
-    else if (!plain_window(a, d)) return {};
+    if (!a.dims[d].is(1))
+      from.push_back(d);
+    else if (!plain_window(a, d))
+      return {};
   }
   for (size_t d = 0; d < dims.size(); d++)
     if (!dims[d].is(1)) to.push_back(d);
@@ -121,7 +123,8 @@ std::optional<Access> reshape(const Access& a, const Dims& dims) {
     size_t m = 0, n = 0;
     for (size_t total = 2; total <= from.size() - i + to.size() - j && !m; total++)
       for (size_t x = 1; x < total && !m; x++)
-        if (x <= from.size() - i && total - x <= to.size() - j && run(a.dims, from, i, x) == run(dims, to, j, total - x))
+        if (x <= from.size() - i && total - x <= to.size() - j &&
+            run(a.dims, from, i, x) == run(dims, to, j, total - x))
           m = x, n = total - x;
     if (!m) return {};
     if (m == 1 && n == 1) {
@@ -193,9 +196,12 @@ std::optional<Access> apply_slice(const Graph& g, const Node& n, const Access& a
     const Expr last = step > 0 ? dim : dim - 1;  // ONNX clamps the start to 0..dim, or 0..dim-1 for negative steps
     Expr start = (*starts)[i];
     if (start.is_num() && start.num() < 0) start = dim + start;
-    if (dim.is_num() && start.is_num()) start = std::clamp<int64_t>(start.num(), 0, last.num());
-    else if (start.is_num() && start.num() >= INT32_MAX) start = last;
-    else if (lowest(g, start) < 0) start = max(start, Expr(0));
+    if (dim.is_num() && start.is_num())
+      start = std::clamp<int64_t>(start.num(), 0, last.num());
+    else if (start.is_num() && start.num() >= INT32_MAX)
+      start = last;
+    else if (lowest(g, start) < 0)
+      start = max(start, Expr(0));
     out = slice(*out, static_cast<size_t>(axis), start, step, n.types[0].dims[static_cast<size_t>(axis)]);
   }
   return out;

@@ -1,5 +1,5 @@
-// Which template writes a kernel function: the first that knows it. Reasons of templates that know it but cannot write it
-// are kept for the answer "no".
+// Which template writes a kernel function: the first that knows it. Reasons of templates that know it but cannot write
+// it are kept for the answer "no".
 #include "lower/lower.h"
 
 #include "lower/lowering.h"
@@ -11,8 +11,8 @@ namespace {
 using Template = Attempt (*)(const Graph&, const Target&);
 
 // Heaviest op first: a template takes the function with everything around that op.
-constexpr Template kTemplates[] = {lower_attention, lower_contraction, lower_conv, lower_depthwise, lower_pool,
-                                   lower_row,       lower_move,        lower_pointwise};
+constexpr Template kTemplates[] = {lower_attention, lower_contraction, lower_conv, lower_depthwise,
+                                   lower_pool,      lower_row,         lower_move, lower_pointwise};
 
 void verify(const Lowered& l, const Target& t) {
   std::string problems;

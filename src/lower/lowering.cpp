@@ -1,5 +1,5 @@
-// The kernel being written: its parameters, views and size symbols, and where each graph value lies in memory. Knows the
-// graph function and the kernel text, nothing of loops, tiles or targets.
+// The kernel being written: its parameters, views and size symbols, and where each graph value lies in memory. Knows
+// the graph function and the kernel text, nothing of loops, tiles or targets.
 #include "lower/lowering.h"
 
 #include <algorithm>
@@ -222,10 +222,14 @@ kir::Ref Lowering::ref(const Access& a, std::span<const kir::Slice> at, std::spa
     size_t next = 0;
     bool fits = true;
     for (size_t d = 0; d < buf.shape.size() && fits; d++) {
-      const bool same = next < shape.size() && shape[next] == buf.shape[d] && (strides[next] == own[d] || shape[next].is(1));
-      if (same) direct.push_back(slices[next++]);
-      else if (buf.shape[d].is(1)) direct.push_back({0});
-      else fits = false;
+      const bool same =
+          next < shape.size() && shape[next] == buf.shape[d] && (strides[next] == own[d] || shape[next].is(1));
+      if (same)
+        direct.push_back(slices[next++]);
+      else if (buf.shape[d].is(1))
+        direct.push_back({0});
+      else
+        fits = false;
     }
     if (fits && next == shape.size()) return kir::Builder::at(a.buf, std::move(direct));
   }
@@ -344,9 +348,8 @@ Lowered Lowering::finish(std::string_view template_name) {
     if (auto* r = std::get_if<kir::Read>(&s.alt)) r->sym = rename(r->sym);
   };
   each_stmt(k.body, rename_stmt);
-  out.kernel = kir::map_exprs(std::move(k), [&](const Expr& e) {
-    return e.substitute([&](int id) { return Expr::sym(rename(id)); });
-  });
+  out.kernel = kir::map_exprs(
+      std::move(k), [&](const Expr& e) { return e.substitute([&](int id) { return Expr::sym(rename(id)); }); });
   out.template_name = template_name;
   return out;
 }

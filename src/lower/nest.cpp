@@ -24,14 +24,17 @@ void columns(Lowering& l, const Expr& n, int64_t step, const ColumnBody& body) {
   auto tile = [&](const Expr& c) { body({c, Expr(step)}, step); };
   if (n.is_num()) {
     const int64_t whole = n.num() / step;
-    if (whole == 1) tile(0);
-    else if (whole > 1) l.b.loop("c", 0, whole * step, step, kir::LoopKind::seq, tile);
+    if (whole == 1)
+      tile(0);
+    else if (whole > 1)
+      l.b.loop("c", 0, whole * step, step, kir::LoopKind::seq, tile);
     if (const int64_t rest = n.num() % step) body({whole * step, Expr(rest)}, rest);
     return;
   }
   l.b.loop("c", 0, n - (step - 1), step, kir::LoopKind::seq, tile);
-  l.b.loop("c", floordiv(n, step) * step, n, step, kir::LoopKind::seq,
-           [&](const Expr& c) { body({c, min(Expr(step), n - c)}, step); });
+  l.b.loop("c", floordiv(n, step) * step, n, step, kir::LoopKind::seq, [&](const Expr& c) {
+    body({c, min(Expr(step), n - c)}, step);
+  });
 }
 
 void column_block(Lowering& l, const Expr& n, int64_t step, int64_t block, const Expr& u, const ColumnBody& body) {
@@ -46,10 +49,13 @@ void column_block(Lowering& l, const Expr& n, int64_t step, int64_t block, const
     if (rest) l.b.when(kir::Cmp::eq, u, (n.num() - 1) / block, [&] { body({whole * step, Expr(rest)}, rest); });
     return;
   }
-  l.b.loop("c", u * block, min(n - (step - 1), u * block + block), step, kir::LoopKind::seq,
-           [&](const Expr& c) { body({c, Expr(step)}, step); });
+  l.b.loop("c", u * block, min(n - (step - 1), u * block + block), step, kir::LoopKind::seq, [&](const Expr& c) {
+    body({c, Expr(step)}, step);
+  });
   l.b.loop("c", max(u * block, floordiv(n, step) * step), min(n, u * block + block), step, kir::LoopKind::seq,
-           [&](const Expr& c) { body({c, min(Expr(step), n - c)}, step); });
+           [&](const Expr& c) {
+             body({c, min(Expr(step), n - c)}, step);
+           });
 }
 
 namespace {
@@ -84,8 +90,10 @@ void nest(Lowering& l, const Dims& extents, int64_t work, const std::function<vo
   }
   std::vector<std::pair<Expr, Expr>> ranges;
   for (size_t d = 0; d < extents.size(); d++)
-    if (plan[d].how == How::par) ranges.emplace_back(0, extents[d]);
-    else if (plan[d].how == How::blocked) ranges.emplace_back(0, ceildiv(extents[d], plan[d].block));
+    if (plan[d].how == How::par)
+      ranges.emplace_back(0, extents[d]);
+    else if (plan[d].how == How::blocked)
+      ranges.emplace_back(0, ceildiv(extents[d], plan[d].block));
   if (ranges.empty()) ranges.emplace_back(0, 1);
   l.b.par(ranges, [&](const std::vector<Expr>& units) {
     std::vector<Expr> at(extents.size(), Expr(0));
@@ -107,11 +115,10 @@ void nest(Lowering& l, const Dims& extents, int64_t work, const std::function<vo
             open(d + 1, unit);
           });
         else
-          l.b.loop("i", u * block, min(extents[d], u * block + block), 1, kir::LoopKind::seq,
-                   [&, unit](const Expr& i) {
-                     at[d] = i;
-                     open(d + 1, unit);
-                   });
+          l.b.loop("i", u * block, min(extents[d], u * block + block), 1, kir::LoopKind::seq, [&, unit](const Expr& i) {
+            at[d] = i;
+            open(d + 1, unit);
+          });
       } else if (extents[d].is(1)) {
         inner(0);
       } else {

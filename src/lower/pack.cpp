@@ -40,7 +40,8 @@ Tensor apply(const Pack& p, const Tensor& src) {
                   static_cast<size_t>(end - begin) * width);
     } else {
       for (int64_t i = begin; i < end; i++)
-        std::memcpy(dst + static_cast<size_t>(done + i) * width, in + static_cast<size_t>(base + i * move) * width, width);
+        std::memcpy(dst + static_cast<size_t>(done + i) * width, in + static_cast<size_t>(base + i * move) * width,
+                    width);
     }
     for (size_t d = last; d-- > 0;) {
       for (size_t c = 0; c < from; c++) at[c] += p.coef[c][d];

@@ -1,5 +1,5 @@
-// Values behind view-like nodes: what a Transpose, Gather, Concat piece or Pad piece does to the access of its operand, so
-// that such a node costs an index map instead of a pass over memory. Knows nothing of tiles or loops.
+// Values behind view-like nodes: what a Transpose, Gather, Concat piece or Pad piece does to the access of its operand,
+// so that such a node costs an index map instead of a pass over memory. Knows nothing of tiles or loops.
 #include <algorithm>
 
 #include "lower/lowering.h"
@@ -54,7 +54,8 @@ std::optional<Access> gather(const Access& a, const Access& index, size_t axis) 
   if (!out) return {};
   std::optional<Access> at = placed(index, axis, out->dims);
   if (!at) return {};
-  if (!stride.is(0) && !extent.is(1)) out->indirect.push_back({std::make_shared<Access>(std::move(*at)), extent, stride});
+  if (!stride.is(0) && !extent.is(1))
+    out->indirect.push_back({std::make_shared<Access>(std::move(*at)), extent, stride});
   return out;
 }
 
@@ -183,7 +184,8 @@ std::optional<std::vector<int64_t>> repeats_of(const Graph& g, const Node& n) {
   const Dims &from = g.type(n.args[0]).dims, &to = n.types[0].dims;
   if (n.op == "Resize") {
     // element i of the result is element i / factor of the source only by these rules of rounding
-    const std::string mode = attr_str(n, "mode", "nearest"), place = attr_str(n, "coordinate_transformation_mode", "half_pixel"),
+    const std::string mode = attr_str(n, "mode", "nearest"),
+                      place = attr_str(n, "coordinate_transformation_mode", "half_pixel"),
                       nearest = attr_str(n, "nearest_mode", "round_prefer_floor");
     const bool half = (place == "half_pixel" || place == "pytorch_half_pixel") && nearest.starts_with("round");
     if (mode != "nearest" || !(half || (place == "asymmetric" && nearest == "floor"))) return {};
@@ -193,8 +195,10 @@ std::optional<std::vector<int64_t>> repeats_of(const Graph& g, const Node& n) {
   std::vector<int64_t> out;
   for (size_t d = 0; d < from.size(); d++) {
     int64_t r = 0;
-    if (to[d] == from[d]) r = 1;
-    else if (from[d].is_num() && to[d].is_num() && from[d].num() > 0 && to[d].num() % from[d].num() == 0) r = to[d].num() / from[d].num();
+    if (to[d] == from[d])
+      r = 1;
+    else if (from[d].is_num() && to[d].is_num() && from[d].num() > 0 && to[d].num() % from[d].num() == 0)
+      r = to[d].num() / from[d].num();
     else
       for (int64_t k = 2; k <= 16 && !r; k++)
         if (to[d] == from[d] * Expr(k)) r = k;
@@ -208,8 +212,7 @@ std::optional<Value> Lowering::step_source(Value v, const Space* space) const {
   const Node& n = fn_.node(v);
   if (n.args.empty() || n.op == "input" || n.op == "constant" || n.op == "call") return {};
   if (is_kind(n, OpKind::view) || n.op == "Split" || n.op == "Gather" || n.op == "GatherElements" || n.op == "Tile" ||
-      (n.op == "Resize" && repeats_of(fn_, n)) ||
-      (n.op == "GatherND" && attr_int(n, "batch_dims", 0) == 0))
+      (n.op == "Resize" && repeats_of(fn_, n)) || (n.op == "GatherND" && attr_int(n, "batch_dims", 0) == 0))
     return n.args[0];
   if (!space) return {};
   auto it = space->piece.find(v.node);
@@ -233,7 +236,8 @@ std::optional<double> Lowering::piece_fill(Value v, const Space* space) const {
 std::optional<Access> Lowering::step_access(const Access& a, Value step, const Space* space, const Dims& to) const {
   const Node& n = fn_.node(step);
   auto index_of = [&]() -> const Access* { return n.args.size() > 1 ? access(n.args[1]) : nullptr; };
-  if (const Tensor* t = n.op == "Gather" && n.args.size() > 1 ? constant(fn_, n.args[1]) : nullptr) {  // one element: a slice
+  if (const Tensor* t =
+          n.op == "Gather" && n.args.size() > 1 ? constant(fn_, n.args[1]) : nullptr) {  // one element: a slice
     if (t->numel() != 1) return {};
     const size_t axis = axis_of(n, a.dims.size());
     const int64_t k = t->get_int(0);
@@ -250,8 +254,10 @@ std::optional<Access> Lowering::step_access(const Access& a, Value step, const S
     Dims split, wide;
     for (size_t d = 0; d < a.dims.size(); d++) {
       const Expr r = (*repeats)[d];
-      if (n.op == "Tile") split.emplace_back(1), split.push_back(a.dims[d]), wide.push_back(r), wide.push_back(a.dims[d]);
-      else split.push_back(a.dims[d]), split.emplace_back(1), wide.push_back(a.dims[d]), wide.push_back(r);
+      if (n.op == "Tile")
+        split.emplace_back(1), split.push_back(a.dims[d]), wide.push_back(r), wide.push_back(a.dims[d]);
+      else
+        split.push_back(a.dims[d]), split.emplace_back(1), wide.push_back(a.dims[d]), wide.push_back(r);
     }
     std::optional<Access> out = reshape(a, split);
     if (out) out = broadcast(*out, wide);
@@ -264,7 +270,8 @@ std::optional<Access> Lowering::step_access(const Access& a, Value step, const S
     std::optional<Dims> before = pads_before(fn_, n);
     return before ? pad_piece(n, a, it->second, *before) : std::nullopt;
   }
-  if (to != n.types[step.result].dims && n.op != "Transpose" && n.op != "Slice" && n.op != "Split" && n.op != "Expand") {
+  if (to != n.types[step.result].dims && n.op != "Transpose" && n.op != "Slice" && n.op != "Split" &&
+      n.op != "Expand") {
     if (n.op == "DepthToSpace" || n.op == "SpaceToDepth") {
       Node finer = n;
       finer.types[0].dims = to;

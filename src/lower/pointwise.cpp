@@ -1,6 +1,6 @@
-// Pointwise and data movement: every output is written once, by vector statements over the innermost dim of a space whose
-// dims have been merged as far as all operands run on. Views, Gather, Concat, Pad and Tile are index maps of the operands,
-// so a kernel that only moves data and one that computes on the way are the same loops.
+// Pointwise and data movement: every output is written once, by vector statements over the innermost dim of a space
+// whose dims have been merged as far as all operands run on. Views, Gather, Concat, Pad and Tile are index maps of the
+// operands, so a kernel that only moves data and one that computes on the way are the same loops.
 #include <algorithm>
 
 #include "lower/nest.h"
@@ -140,9 +140,8 @@ std::optional<Verdict> write_box(Lowering& l, Box& box, const OutputGroup& group
       write(at, [&](const ColumnBody& body) { column_block(l, n, step, block, u, body); });
     });
   } else {
-    nest(l, extents, expected, [&](const std::vector<Expr>& at) {
-      write(at, [&](const ColumnBody& body) { columns(l, n, step, body); });
-    });
+    nest(l, extents, expected,
+         [&](const std::vector<Expr>& at) { write(at, [&](const ColumnBody& body) { columns(l, n, step, body); }); });
   }
   return {};
 }

@@ -1,7 +1,7 @@
-// Rows: any DAG of pointwise nodes and reductions over the same axes (softmax, normalisations, pooling over all pixels, sums
-// of columns, losses). The work on one row is a sequence of sweeps over its reduced dims; sweep k computes what needs the
-// results of k earlier reductions. A value that a later sweep needs again is recomputed if that is cheap, else kept in the
-// output's own row, in scratch, or in a temporary.
+// Rows: any DAG of pointwise nodes and reductions over the same axes (softmax, normalisations, pooling over all pixels,
+// sums of columns, losses). The work on one row is a sequence of sweeps over its reduced dims; sweep k computes what
+// needs the results of k earlier reductions. A value that a later sweep needs again is recomputed if that is cheap,
+// else kept in the output's own row, in scratch, or in a temporary.
 //
 // Lanes run along the last merged dim. If that is reduced, accumulators are lanes of partial results, folded after the
 // sweep; if it is kept, every lane is a row of its own. Short rows are one tile and never leave the registers.
@@ -33,7 +33,8 @@ class RowKernel {
     if (horizontal_) {
       nest(l_, kept_extents(), reduced_work(), [&](const std::vector<Expr>& at) { row_at(at, {0}, 1); });
     } else {
-      kept_tiles([&](const std::vector<Expr>& at, const kir::Slice& c, int64_t capacity) { row_at(at, c, capacity); }, reduced_work());
+      kept_tiles([&](const std::vector<Expr>& at, const kir::Slice& c, int64_t capacity) { row_at(at, c, capacity); },
+                 reduced_work());
     }
   }
 
@@ -126,8 +127,10 @@ class RowKernel {
   // Where sweep k finds a kept value: in memory, once an earlier sweep has written it.
   void set_place(SweepPlan::Kept& v, size_t k) {
     if (!v.access) return;
-    if (k > v.first) l_.set_access(v.value, *v.access);
-    else l_.forget_access(v.value);
+    if (k > v.first)
+      l_.set_access(v.value, *v.access);
+    else
+      l_.forget_access(v.value);
   }
   Ref scratch_part(const SweepPlan::Kept& v, const At& at) const {
     const kir::Slice& c = at[rank_ - 1];
@@ -137,7 +140,7 @@ class RowKernel {
 
   // A part of the reduced dims that one unit of a split reduction sums up.
   struct Part {
-    int dim = -1;      // of the merged dims
+    int dim = -1;  // of the merged dims
     int64_t block = 0;
     Expr number;
   };
@@ -146,7 +149,8 @@ class RowKernel {
   std::vector<Ref> sweep(TileBody& row, const At& row_at, size_t k, int64_t capacity, const std::optional<Part>& part) {
     const SweepPlan::Sweep& s = p_.sweeps[k];
     At at = row_at;
-    for (size_t d : loops_) at[d].at = 1;  // differs from the row's: that these dims vary inside is all that matters here
+    for (size_t d : loops_)
+      at[d].at = 1;  // differs from the row's: that these dims vary inside is all that matters here
     if (horizontal_) at[rank_ - 1] = {0, Expr(step_)};
     TileBody probe = row.moved(at, 1, horizontal_ ? step_ : capacity);
     for (const SweepPlan::Reduction& r : s.reductions) probe.hoist(row, r.arg);
@@ -186,8 +190,10 @@ class RowKernel {
           at[rank_ - 1] = c;
           tile(columns);
         };
-        if (part && part->dim == static_cast<int>(rank_ - 1)) column_block(l_, cols(), step_, part->block, part->number, column);
-        else columns(l_, cols(), step_, column);
+        if (part && part->dim == static_cast<int>(rank_ - 1))
+          column_block(l_, cols(), step_, part->block, part->number, column);
+        else
+          columns(l_, cols(), step_, column);
         return;
       }
       const size_t d = loops_[i];
@@ -218,13 +224,17 @@ class RowKernel {
   void write_tile(TileBody& body, const At& at, size_t k) {
     for (const SweepPlan::Kept& v : p_.kept) {
       if (v.first < k && v.last >= k) {
-        if (v.where == SweepPlan::Kept::scratch) body.bind(v.value, scratch_part(v, at));
-        else if (v.last == k) body.tile(v.value);  // read before the output that shares its place is written
+        if (v.where == SweepPlan::Kept::scratch)
+          body.bind(v.value, scratch_part(v, at));
+        else if (v.last == k)
+          body.tile(v.value);  // read before the output that shares its place is written
       }
       if (v.first == k && v.where != SweepPlan::Kept::own_output) {
         body.keep(v.value);
-        if (v.where == SweepPlan::Kept::scratch) body.store(v.value, scratch_part(v, at));
-        else body.store(v.value, l_.ref(*l_.through(*v.access, nullptr, &p_.box.space), at));
+        if (v.where == SweepPlan::Kept::scratch)
+          body.store(v.value, scratch_part(v, at));
+        else
+          body.store(v.value, l_.ref(*l_.through(*v.access, nullptr, &p_.box.space), at));
       } else if (v.first == k) {
         body.keep(v.value);
       }
@@ -302,8 +312,10 @@ class RowKernel {
       }
       for (size_t o : s.row_outputs) row.store_output(o);
     };
-    if (horizontal_) nest(l_, kept_extents(), 1, [&](const std::vector<Expr>& at) { second(at, {0}, 1); });
-    else kept_tiles(second, step_ * 64);
+    if (horizontal_)
+      nest(l_, kept_extents(), 1, [&](const std::vector<Expr>& at) { second(at, {0}, 1); });
+    else
+      kept_tiles(second, step_ * 64);
   }
 
   Lowering& l_;

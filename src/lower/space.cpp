@@ -8,7 +8,8 @@ namespace gaf {
 namespace {
 
 bool is_move_step(const Node& n) {
-  static constexpr std::string_view ops[] = {"Gather", "GatherElements", "GatherND", "Split", "Tile", "Resize", "Concat", "Pad"};
+  static constexpr std::string_view ops[] = {"Gather", "GatherElements", "GatherND", "Split",
+                                             "Tile",   "Resize",         "Concat",   "Pad"};
   return std::ranges::find(ops, n.op) != std::end(ops);
 }
 
@@ -31,8 +32,10 @@ std::vector<OutputGroup> output_groups(const Lowering& l) {
     Dims dims = l.output_sink(o).access.dims;
     if (dims.empty()) dims = {1};
     auto it = std::ranges::find_if(groups, [&](const OutputGroup& g) { return g.dims == dims; });
-    if (it == groups.end()) groups.push_back({std::move(dims), {o}});
-    else it->outputs.push_back(o);
+    if (it == groups.end())
+      groups.push_back({std::move(dims), {o}});
+    else
+      it->outputs.push_back(o);
   }
   return groups;
 }
@@ -45,7 +48,8 @@ struct Met {
 };
 
 // The first Concat or Pad that `v` reads and whose piece is not chosen yet.
-std::optional<Met> unchosen(Lowering& l, Value v, const Path* p, const Space& space, std::set<std::pair<Value, const Path*>>& seen) {
+std::optional<Met> unchosen(Lowering& l, Value v, const Path* p, const Space& space,
+                            std::set<std::pair<Value, const Path*>>& seen) {
   if (l.access(v) || !seen.insert({v, p}).second) return {};
   const Node& n = l.fn().node(v);
   if ((n.op == "Concat" || n.op == "Pad") && !space.piece.contains(v.node)) return Met{v.node, p};
@@ -63,7 +67,8 @@ struct Place {
   Expr shift;  // element i along the node's axis is at i - shift along the space's dim
 };
 
-// Where an axis of a node's result lies in the space: an access that varies along that axis only is sent through the path.
+// Where an axis of a node's result lies in the space: an access that varies along that axis only is sent through the
+// path.
 std::optional<Place> place_of(Lowering& l, const Met& m, size_t axis, const Space& space) {
   Access probe = dense(0, l.fn().nodes[m.node].types[0].dims);
   for (size_t d = 0; d < probe.dims.size(); d++) probe.strides[d] = d == axis ? 1 : 0;
@@ -85,7 +90,7 @@ std::optional<Box::Side> meet(const Box::Side& side, const Box::Side& piece, boo
   auto pick = [&](const Expr& a, const Expr& b, bool larger) -> Expr {
     if (a == b) return a;
     if (a.is_num() && b.is_num()) return larger ? std::max(a.num(), b.num()) : std::min(a.num(), b.num());
-    if (larger && a.is(0)) return b;   // a side of a whole dim: 0..dim, and pieces lie within it
+    if (larger && a.is(0)) return b;  // a side of a whole dim: 0..dim, and pieces lie within it
     unknown = unknown || larger;
     return b;
   };
@@ -126,8 +131,9 @@ std::optional<std::vector<Piece>> pieces_of(const Graph& g, const Node& n) {
         if ((side == 1 && lo.is_num() && lo.num() <= 0) || (side == 2 && dims[d] == hi)) continue;
         Piece q = p;
         q.code += side * digit;
-        q.sides.push_back({d, side == 0 ? Box::Side{max(Expr(0), lo), min(hi, dims[d])}
-                                        : side == 1 ? Box::Side{0, lo} : Box::Side{hi, dims[d]}});
+        q.sides.push_back({d, side == 0   ? Box::Side{max(Expr(0), lo), min(hi, dims[d])}
+                              : side == 1 ? Box::Side{0, lo}
+                                          : Box::Side{hi, dims[d]}});
         next.push_back(std::move(q));
       }
     out = std::move(next);
@@ -167,8 +173,10 @@ std::variant<std::vector<Box>, Verdict> cut_boxes(Lowering& l, const Dims& dims,
         const std::optional<Place> at = place_of(l, *met, axis, box.space);
         if (!at) return no("its axis is none of the kernel's dims");
         auto both = meet(part.sides[at->dim], {side.lo - at->shift, side.hi - at->shift}, unknown);
-        if (!both) empty = true;
-        else part.sides[at->dim] = *both;
+        if (!both)
+          empty = true;
+        else
+          part.sides[at->dim] = *both;
       }
       if (unknown) return no("its pieces are cut at sizes only known at run time");
       if (!empty) open.push_back(std::move(part));
@@ -184,7 +192,8 @@ namespace {
 bool runs_on(const Access& a, size_t outer, size_t inner) {
   for (size_t k : {outer, inner})
     if (!a.window.empty() && !(a.window[k].start.is(0) && a.window[k].extent == a.dims[k])) return false;
-  if (!a.dims[outer].is(1) && !a.dims[inner].is(1) && !(a.strides[outer] == a.strides[inner] * a.dims[inner])) return false;
+  if (!a.dims[outer].is(1) && !a.dims[inner].is(1) && !(a.strides[outer] == a.strides[inner] * a.dims[inner]))
+    return false;
   return std::ranges::all_of(a.indirect, [&](const Indirect& i) { return runs_on(*i.index, outer, inner); });
 }
 
@@ -240,8 +249,10 @@ std::optional<Dims> refined(const Dims& a, const Dims& b) {
       const int64_t x = left.num(), y = right.num(), inner = std::min(x, y), outer = std::max(x, y);
       if (outer % inner) return {};
       out.push_back(inner);
-      if (x < y) open_a = false, right = outer / inner;
-      else open_b = false, left = outer / inner;
+      if (x < y)
+        open_a = false, right = outer / inner;
+      else
+        open_b = false, left = outer / inner;
     }
   }
   return out;
@@ -259,9 +270,12 @@ std::optional<Dims> factors_of(const Lowering& l, Value v) {
   Dims out;
   for (size_t d = 0; d < from.size(); d++) {
     const int64_t r = (*repeats)[d];
-    if (r == 1) out.push_back(to[d]);
-    else if (n.op == "Tile") out.insert(out.end(), {Expr(r), from[d]});
-    else out.insert(out.end(), {from[d], Expr(r)});
+    if (r == 1)
+      out.push_back(to[d]);
+    else if (n.op == "Tile")
+      out.insert(out.end(), {Expr(r), from[d]});
+    else
+      out.insert(out.end(), {from[d], Expr(r)});
   }
   return out;
 }

@@ -1,19 +1,21 @@
-// The iteration space of a pointwise or row kernel: which outputs share one, into which boxes Concat and Pad cut it, and
-// which of its dims merge. Knows accesses; knows nothing of loops or tiles.
+// The iteration space of a pointwise or row kernel: which outputs share one, into which boxes Concat and Pad cut it,
+// and which of its dims merge. Knows accesses; knows nothing of loops or tiles.
 #pragma once
 #include "lower/lowering.h"
 
 namespace gaf {
 
 struct Box {
-  Space space;                    // pieces chosen; dims merged by merge_space
-  struct Side { Expr lo, hi; };
-  std::vector<Side> sides;        // per dim of space.dims (of space.merged() once merged)
+  Space space;  // pieces chosen; dims merged by merge_space
+  struct Side {
+    Expr lo, hi;
+  };
+  std::vector<Side> sides;  // per dim of space.dims (of space.merged() once merged)
 };
 
 // Outputs whose values have the same dims, in order of the first of each.
 struct OutputGroup {
-  Dims dims;                      // at least one dim
+  Dims dims;  // at least one dim
   std::vector<size_t> outputs;
 };
 std::vector<OutputGroup> output_groups(const Lowering& l);

@@ -1,5 +1,5 @@
-// The memory side of TileBody: rectangles of accesses on the tile at hand, loads with gathered and computed indices, what a
-// ragged tile leaves valid. Knows accesses and slices; which values are asked for is tile_body.cpp's.
+// The memory side of TileBody: rectangles of accesses on the tile at hand, loads with gathered and computed indices,
+// what a ragged tile leaves valid. Knows accesses and slices; which values are asked for is tile_body.cpp's.
 #include <utility>
 
 #include "lower/lowering.h"
@@ -30,9 +30,11 @@ kir::Ref TileBody::rectangle(const Access& a, std::span<const Expr> indices) {
   int row = -1;  // the only row dim
   for (size_t i = 0; i < rank; i++)
     if (at_[i].n && static_cast<int>(i) != col_dim_) row = row < 0 ? static_cast<int>(i) : static_cast<int>(rank);
-  if (row < 0 || row == static_cast<int>(rank) || rows_ == 1 || cols_ == 1 || a.dims.size() != rank) return l_.ref(a, at_, indices);
+  if (row < 0 || row == static_cast<int>(rank) || rows_ == 1 || cols_ == 1 || a.dims.size() != rank)
+    return l_.ref(a, at_, indices);
   const size_t r = static_cast<size_t>(row), c = static_cast<size_t>(col_dim_);
-  if (!a.strides[r].is(1) || a.strides[c].is(1) || a.strides[c].is(0) || a.dims[c].is(1)) return l_.ref(a, at_, indices);
+  if (!a.strides[r].is(1) || a.strides[c].is(1) || a.strides[c].is(0) || a.dims[c].is(1))
+    return l_.ref(a, at_, indices);
   std::vector<int64_t> perm;
   for (size_t i = 0; i < rank; i++) perm.push_back(static_cast<int64_t>(i));
   std::swap(perm[r], perm[c]);

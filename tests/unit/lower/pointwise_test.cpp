@@ -7,7 +7,8 @@ namespace {
 void check(const std::string& text, std::vector<std::vector<int64_t>> sizes = {{}}, std::vector<Tensor> inputs = {}) {
   expect_kernel(lower_pointwise, text, std::move(sizes), "pointwise", std::move(inputs));
 }
-void check_copy(const std::string& text, std::vector<std::vector<int64_t>> sizes = {{}}, std::vector<Tensor> inputs = {}) {
+void check_copy(const std::string& text, std::vector<std::vector<int64_t>> sizes = {{}},
+                std::vector<Tensor> inputs = {}) {
   expect_kernel(lower_move, text, std::move(sizes), "copy", std::move(inputs));
 }
 
@@ -23,8 +24,9 @@ Tensor floats(std::vector<int64_t> dims, unsigned seed = 3) {
 
 TEST(Pointwise, FlatSizes) {
   for (int n : {1, 5, 63, 64, 65, 96, 100, 1000, 9000, 20000})
-    check("graph @k(%0: f32[" + std::to_string(n) + "], %1: f32[" + std::to_string(n) + "]) -> (%3) {\n  %2 = Add(%0, %1) : f32[" +
-          std::to_string(n) + "]\n  %3 = Relu(%2) : f32[" + std::to_string(n) + "]\n}\n");
+    check("graph @k(%0: f32[" + std::to_string(n) + "], %1: f32[" + std::to_string(n) +
+          "]) -> (%3) {\n  %2 = Add(%0, %1) : f32[" + std::to_string(n) + "]\n  %3 = Relu(%2) : f32[" +
+          std::to_string(n) + "]\n}\n");
 }
 
 TEST(Pointwise, BiasGelu) {
@@ -55,7 +57,8 @@ TEST(Pointwise, ScalarsAndConstants) {
 }
 
 TEST(Pointwise, SymbolicSizes) {
-  const std::string text = R"(graph @k(size batch, size seq, %0: f32[batch,seq,24], %1: f32[24], %2: f32[batch,1,24]) -> (%4) {
+  const std::string text =
+      R"(graph @k(size batch, size seq, %0: f32[batch,seq,24], %1: f32[24], %2: f32[batch,1,24]) -> (%4) {
   %3 = Add(%0, %1) : f32[batch,seq,24]
   %4 = Mul(%3, %2) : f32[batch,seq,24]
 }
@@ -64,11 +67,13 @@ TEST(Pointwise, SymbolicSizes) {
   check(R"(graph @k(size n, %0: f32[n], %1: f32[n]) -> (%2) {
   %2 = Mul(%0, %1) : f32[n]
 }
-)", {{1}, {63}, {64}, {130}, {9000}});
+)",
+        {{1}, {63}, {64}, {130}, {9000}});
   check(R"(graph @k(size n, size m, %0: f32[n,m], %1: f32[m]) -> (%2) {
   %2 = Mul(%0, %1) : f32[n,m]
 }
-)", {{1, 1}, {5, 63}, {3, 64}, {2, 200}});
+)",
+        {{1, 1}, {5, 63}, {3, 64}, {2, 200}});
 }
 
 TEST(Pointwise, TransposedOperandAndResult) {
@@ -94,17 +99,19 @@ TEST(Pointwise, TurnedTiles) {
     const std::string d = dims;
     const size_t a = d.find(','), b = d.rfind(',');
     const std::string turned = d.substr(0, a) + d.substr(b) + d.substr(a, b - a);
-    check("graph @k(%0: f32[" + d + "], %1: f32[" + turned + "]) -> (%3) {\n  %2 = Transpose(%0) {perm=[0,2,1]} : f32[" + turned +
-          "]\n  %3 = Mul(%2, %1) : f32[" + turned + "]\n}\n");
-    check("graph @k(%0: f32[" + d + "]) -> (%2) {\n  %1 = Sigmoid(%0) : f32[" + d + "]\n  %2 = Transpose(%1) {perm=[0,2,1]} : f32[" +
+    check("graph @k(%0: f32[" + d + "], %1: f32[" + turned +
+          "]) -> (%3) {\n  %2 = Transpose(%0) {perm=[0,2,1]} : f32[" + turned + "]\n  %3 = Mul(%2, %1) : f32[" +
           turned + "]\n}\n");
+    check("graph @k(%0: f32[" + d + "]) -> (%2) {\n  %1 = Sigmoid(%0) : f32[" + d +
+          "]\n  %2 = Transpose(%1) {perm=[0,2,1]} : f32[" + turned + "]\n}\n");
   }
   check(R"(graph @k(size n, %0: f32[n,20], %1: f32[n], %2: f32[20,n]) -> (%5) {
   %3 = Transpose(%0) {perm=[1,0]} : f32[20,n]
   %4 = Add(%3, %1) : f32[20,n]
   %5 = Mul(%4, %2) : f32[20,n]
 }
-)", {{1}, {16}, {37}});
+)",
+        {{1}, {16}, {37}});
   check("graph @k(%0: f16[9,20]) -> (%1) {\n  %1 = Transpose(%0) {perm=[1,0]} : f16[20,9]\n}\n");
   check("graph @k(%0: i64[9,20]) -> (%1) {\n  %1 = Transpose(%0) {perm=[1,0]} : i64[20,9]\n}\n");
 }
@@ -124,7 +131,8 @@ TEST(Pointwise, HalfAndIntegers) {
   %2 = Add(%0, %1) : f16[3,40]
   %3 = Relu(%2) : f16[3,40]
 }
-)", {{}}, {});
+)",
+        {{}}, {});
   check(R"(graph @k(%0: i64[3,40], %1: i64[40]) -> (%3, %4) {
   %2 = Equal(%0, %1) : b1[3,40]
   %3 = Cast(%2) {to="f32"} : f32[3,40]
@@ -187,7 +195,8 @@ TEST(Copy, Concat) {
   %2 = Exp(%0) : f32[n,5]
   %3 = Concat(%2, %1) {axis=0} : f32[n + m,5]
 }
-)", {{1, 2}, {4, 3}});
+)",
+             {{1, 2}, {4, 3}});
 }
 
 TEST(Copy, Split) {
@@ -200,7 +209,8 @@ TEST(Copy, Split) {
 
 TEST(Copy, Pads) {
   for (const char* mode : {"constant", "reflect", "edge", "wrap"})
-    check_copy(std::string("graph @k(%0: f32[3,7]) -> (%1) {\n  %1 = Pad(%0) {mode=\"") + mode + "\",pads=[1,3,0,2]} : f32[4,12]\n}\n");
+    check_copy(std::string("graph @k(%0: f32[3,7]) -> (%1) {\n  %1 = Pad(%0) {mode=\"") + mode +
+               "\",pads=[1,3,0,2]} : f32[4,12]\n}\n");
 }
 
 TEST(Copy, Tile) {
@@ -224,8 +234,10 @@ TEST(Copy, RepeatedElements) {
   %2 = Resize(%0) {coordinate_transformation_mode="asymmetric",mode="nearest",nearest_mode="floor",scales=[1.,2.,2.,1.]} : f32[1,2*h,10,16]
   %3 = Add(%2, %1) : f32[1,2*h,10,16]
 }
-)", {{1}, {3}});
-  check("graph @k(%0: f32[1,12,3,5]) -> (%1) {\n  %1 = DepthToSpace(%0) {blocksize=2,mode=\"DCR\"} : f32[1,3,6,10]\n}\n");
+)",
+             {{1}, {3}});
+  check(
+      "graph @k(%0: f32[1,12,3,5]) -> (%1) {\n  %1 = DepthToSpace(%0) {blocksize=2,mode=\"DCR\"} : f32[1,3,6,10]\n}\n");
   check("graph @k(%0: f32[1,3,6,10]) -> (%1) {\n  %1 = SpaceToDepth(%0) {blocksize=2} : f32[1,12,3,5]\n}\n");
 }
 
@@ -234,14 +246,16 @@ TEST(Copy, GatherRows) {
   %3 = Gather(%0, %1) {axis=0} : f32[n,40]
   %4 = Add(%3, %2) : f32[n,40]
 }
-)", {{4}}, {floats({9, 40}), ints(DType::i64, {4}, {0, 8, -1, 3}), floats({40})});
+)",
+             {{4}}, {floats({9, 40}), ints(DType::i64, {4}, {0, 8, -1, 3}), floats({40})});
 }
 
 TEST(Copy, GatherColumns) {
   check_copy(R"(graph @k(%0: f32[4,9], %1: i64[5]) -> (%2) {
   %2 = Gather(%0, %1) {axis=1} : f32[4,5]
 }
-)", {{}}, {floats({4, 9}), ints(DType::i64, {5}, {0, 8, -1, 3, -9})});
+)",
+             {{}}, {floats({4, 9}), ints(DType::i64, {5}, {0, 8, -1, 3, -9})});
   check_copy(R"(graph @k(%0: f32[4,9,20]) -> (%3) {
   %1 = constant {value=[-1]} : i64[]
   %2 = Gather(%0, %1) {axis=1} : f32[4,20]
@@ -251,11 +265,13 @@ TEST(Copy, GatherColumns) {
   check_copy(R"(graph @k(%0: f32[4,9], %1: i32[4,3]) -> (%2) {
   %2 = GatherElements(%0, %1) {axis=1} : f32[4,3]
 }
-)", {{}}, {floats({4, 9}), ints(DType::i32, {4, 3}, {0, 8, -1, 3, -9, 1, 1, 1, 2, 5, 6, 7})});
+)",
+             {{}}, {floats({4, 9}), ints(DType::i32, {4, 3}, {0, 8, -1, 3, -9, 1, 1, 1, 2, 5, 6, 7})});
   check_copy(R"(graph @k(%0: f32[4,9,6], %1: i64[3,2]) -> (%2) {
   %2 = GatherND(%0, %1) : f32[3,6]
 }
-)", {{}}, {floats({4, 9, 6}), ints(DType::i64, {3, 2}, {0, 8, -1, 3, 2, 2})});
+)",
+             {{}}, {floats({4, 9, 6}), ints(DType::i64, {3, 2}, {0, 8, -1, 3, 2, 2})});
 }
 
 }  // namespace

@@ -31,9 +31,12 @@ TEST(Row, SoftmaxOverMiddleAxis) {
 }
 
 TEST(Row, ShortRows) {
-  for (const char* dims : {"40,2", "37,3", "3,50,4", "100,7", "70,16"}) check(unary("Softmax(%0) {axis=-1}", dims, dims));
-  check("graph @k(size b, %0: f32[b,2]) -> (%1, %2) {\n  %1 = Softmax(%0) {axis=-1} : f32[b,2]\n  %2 = ReduceMax(%0) {axes=[1],keepdims=0} : f32[b]\n}\n",
-        {{1}, {32}, {75}});
+  for (const char* dims : {"40,2", "37,3", "3,50,4", "100,7", "70,16"})
+    check(unary("Softmax(%0) {axis=-1}", dims, dims));
+  check(
+      "graph @k(size b, %0: f32[b,2]) -> (%1, %2) {\n  %1 = Softmax(%0) {axis=-1} : f32[b,2]\n  %2 = ReduceMax(%0) "
+      "{axes=[1],keepdims=0} : f32[b]\n}\n",
+      {{1}, {32}, {75}});
   check(R"(graph @k(%0: f32[50,4], %1: f32[4], %2: f32[4]) -> (%3) {
   %3 = LayerNormalization(%0, %1, %2) {axis=-1,epsilon=1e-05} : f32[50,4]
 }
@@ -50,7 +53,8 @@ TEST(Row, LayerNormWithResidual) {
   check(R"(graph @k(size m, %0: f32[m,300], %1: f32[300], %2: f32[300]) -> (%3) {
   %3 = LayerNormalization(%0, %1, %2) {axis=-1,epsilon=1e-05} : f32[m,300]
 }
-)", {{1}, {4}});
+)",
+        {{1}, {4}});
   check(R"(graph @k(%0: f16[6,96], %1: f16[96]) -> (%2) {
   %2 = RMSNormalization(%0, %1) {axis=-1,epsilon=1e-05} : f16[6,96]
 }
@@ -61,7 +65,8 @@ TEST(Row, SymbolicRowLength) {
   check(R"(graph @k(size m, size n, %0: f32[m,n]) -> (%1) {
   %1 = ReduceMean(%0) {axes=[1],keepdims=0} : f32[m]
 }
-)", {{3, 5}, {2, 200}});
+)",
+        {{3, 5}, {2, 200}});
 }
 
 TEST(Row, EveryAxis) {
@@ -76,7 +81,9 @@ TEST(Row, EveryAxis) {
 }
 
 TEST(Row, IntegersAndHalves) {
-  check("graph @k(%0: i64[5,70]) -> (%1, %2) {\n  %1 = ReduceSum(%0) {axes=[1],keepdims=1} : i64[5,1]\n  %2 = ReduceMax(%0) {axes=[1],keepdims=0} : i64[5]\n}\n");
+  check(
+      "graph @k(%0: i64[5,70]) -> (%1, %2) {\n  %1 = ReduceSum(%0) {axes=[1],keepdims=1} : i64[5,1]\n  %2 = "
+      "ReduceMax(%0) {axes=[1],keepdims=0} : i64[5]\n}\n");
   check("graph @k(%0: i32[5,70]) -> (%1) {\n  %1 = ReduceMin(%0) {axes=[0],keepdims=1} : i32[1,70]\n}\n");
   check("graph @k(%0: bf16[5,300]) -> (%1) {\n  %1 = Softmax(%0) {axis=-1} : bf16[5,300]\n}\n");
   check("graph @k(%0: f64[5,70]) -> (%1) {\n  %1 = Softmax(%0) {axis=-1} : f64[5,70]\n}\n");
@@ -86,7 +93,8 @@ TEST(Row, SplitReductions) {
   check(unary("ReduceSum(%0) {axes=[0,1],keepdims=0}", "300,700", ""));
   check(unary("ReduceMean(%0) {axes=[0],keepdims=0}", "3000,100", "100"));
   check(unary("ReduceMax(%0) {axes=[0,2],keepdims=0}", "100,2,600", "2"));
-  check("graph @k(size n, %0: f32[n]) -> (%1) {\n  %1 = ReduceMean(%0) {axes=[0],keepdims=0} : f32[]\n}\n", {{7}, {200000}});
+  check("graph @k(size n, %0: f32[n]) -> (%1) {\n  %1 = ReduceMean(%0) {axes=[0],keepdims=0} : f32[]\n}\n",
+        {{7}, {200000}});
 }
 
 TEST(Row, ReductionThenPointwise) {
@@ -118,7 +126,8 @@ TEST(Row, CrossEntropy) {
   %3 = GatherElements(%2, %1) {axis=1} : f32[5,1]
   %4 = Neg(%3) : f32[5,1]
 }
-)", {{}}, {random_tensor(DType::f32, {5, 96}, g), labels});
+)",
+        {{}}, {random_tensor(DType::f32, {5, 96}, g), labels});
 }
 
 TEST(Row, EmbeddingAddLayerNorm) {
@@ -130,7 +139,10 @@ TEST(Row, EmbeddingAddLayerNorm) {
   %6 = Add(%5, %2) : f32[2,3,80]
   %7 = LayerNormalization(%6, %3, %4) {axis=-1,epsilon=1e-05} : f32[2,3,80]
 }
-)", {{}}, {random_tensor(DType::f32, {11, 80}, g), ids, random_tensor(DType::f32, {3, 80}, g), random_tensor(DType::f32, {80}, g), random_tensor(DType::f32, {80}, g)});
+)",
+        {{}},
+        {random_tensor(DType::f32, {11, 80}, g), ids, random_tensor(DType::f32, {3, 80}, g),
+         random_tensor(DType::f32, {80}, g), random_tensor(DType::f32, {80}, g)});
 }
 
 TEST(Row, GatheredAndRegroupedRows) {
@@ -147,7 +159,8 @@ TEST(Row, GatheredAndRegroupedRows) {
   %9 = Mul(%8, %2) : f32[n,6,64]
   %10 = Mul(%7, %9) : f32[n,6,64]
 }
-)", {{2}}, {random_tensor(DType::f32, {11, 32}, g), ids, random_tensor(DType::f32, {1, 6, 1}, g)});
+)",
+        {{2}}, {random_tensor(DType::f32, {11, 32}, g), ids, random_tensor(DType::f32, {1, 6, 1}, g)});
 }
 
 TEST(Row, InfinitiesInSoftmax) {
