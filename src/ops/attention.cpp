@@ -67,12 +67,13 @@ struct Mask {
 Mask mask_of(const EvalContext& c, const Ints& full) {
   if (!has(c, 3)) return {};
   Tensor m = arg(c, 3);
+  if (m.dims.empty()) m = reshaped(m, {1});
   Ints dims = m.dims;
   std::vector<double> v = elements<double>(m);
   if (m.dtype == DType::b1)
     for (double& e : v) e = e != 0 ? 0 : kMasked;
   if (dims.back() < full[3] && dims.back() != 1) {  // keys that the mask does not reach are not attended
-    const int64_t had = dims.back(), rows = numel(dims) / had;
+    const int64_t had = dims.back(), rows = numel(Ints(dims.begin(), dims.end() - 1));
     std::vector<double> wide(static_cast<size_t>(rows * full[3]), kMasked);
     for (int64_t r = 0; r < rows; r++)
       std::copy(v.begin() + r * had, v.begin() + (r + 1) * had, wide.begin() + r * full[3]);

@@ -2,6 +2,7 @@
 #include "ops/eval_util.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -107,8 +108,13 @@ template Tensor tensor_of<int64_t>(DType, const Ints&, std::span<const int64_t>)
 template Tensor tensor_of<uint64_t>(DType, const Ints&, std::span<const uint64_t>);
 
 int64_t numel(const Ints& dims) {
+  constexpr int64_t most = int64_t{1} << 46;  // as Tensor::make: beyond any memory
   int64_t n = 1;
-  for (int64_t d : dims) n *= d;
+  for (int64_t d : dims) {
+    if (d < 0 || (d != 0 && n > most / d))
+      throw UserError("GAF3106", fmt::format("a tensor of [{}] elements", fmt::join(dims, ",")));
+    n *= d;
+  }
   return n;
 }
 
@@ -134,13 +140,14 @@ Ints broadcast_shape(const Node& n, std::span<const Ints> all) {
 }
 
 Ints broadcast_strides(const Ints& from, const Ints& to) {
-  GAF_CHECK(from.size() <= to.size()) << "broadcast of rank " << from.size() << " to rank " << to.size();
+  bool fits = from.size() <= to.size();
+  for (size_t i = 0; fits && i < from.size(); i++) fits = from[i] == 1 || from[i] == to[to.size() - from.size() + i];
+  if (!fits)
+    throw UserError("GAF3101",
+                    fmt::format("[{}] does not broadcast to [{}]", fmt::join(from, ","), fmt::join(to, ",")));
   Ints own = strides_of(from), out(to.size(), 0);
   const size_t skip = to.size() - from.size();
-  for (size_t i = 0; i < from.size(); i++) {
-    GAF_CHECK(from[i] == 1 || from[i] == to[skip + i]) << "broadcast of " << from[i] << " elements to " << to[skip + i];
-    out[skip + i] = from[i] == 1 ? 0 : own[i];
-  }
+  for (size_t i = 0; i < from.size(); i++) out[skip + i] = from[i] == 1 ? 0 : own[i];
   return out;
 }
 
@@ -178,7 +185,9 @@ Tensor transposed(const Tensor& src, const Ints& perm) {
 Tensor reshaped(const Tensor& src, Ints dims) {
   Tensor out = src;
   out.dims = std::move(dims);
-  GAF_CHECK(out.numel() == src.numel()) << "reshape of " << src.numel() << " elements to " << out.numel();
+  if (out.numel() != src.numel())
+    throw UserError("GAF3101",
+                    fmt::format("{} elements cannot be reshaped to [{}]", src.numel(), fmt::join(out.dims, ",")));
   return out;
 }
 

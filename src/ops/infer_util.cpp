@@ -116,6 +116,8 @@ Dim fresh_dim(InferContext& c, int64_t lo) {
 }
 
 Dims fresh_dims(InferContext& c, size_t rank) {
+  constexpr size_t most = 64;  // also catches a rank that would be negative
+  if (rank > most) c.fail("GAF3101", "the result would have more than 64 dimensions, or less than none");
   Dims out;
   for (size_t i = 0; i < rank; i++) out.push_back(fresh_dim(c));
   return out;

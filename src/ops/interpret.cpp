@@ -99,11 +99,19 @@ std::vector<Tensor> interpret_region(const Graph& g, std::span<const Tensor> inp
         EvalContext c{dynamic ? fixed : n, args, n.types, {}, g.opset, syms};
         try {
           r.eval(c);
+        } catch (const std::bad_alloc&) {
+          throw UserError("GAF6003", "out of memory").at(n.name, n.op);
+        } catch (const std::length_error&) {
+          throw UserError("GAF6003", "out of memory").at(n.name, n.op);
         } catch (UserError& e) {
           if (e.info().node.empty()) throw UserError(e).at(n.name, n.op);
           throw;
         }
         values[i] = std::move(c.results);
+        if (values[i].size() < n.types.size())
+          throw UserError("GAF3101",
+                          fmt::format("{} results are named, there are {}", n.types.size(), values[i].size()))
+              .at(n.name, n.op);
       }
     }
     for (size_t k = 0; k < values[i].size() && k < n.types.size(); k++) bind_type(n.types[k], values[i][k], syms);

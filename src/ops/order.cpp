@@ -82,7 +82,9 @@ void infer_top_k(InferContext& c) {
 void eval_top_k(EvalContext& c) {
   const Tensor& x = arg(c, 0);
   const auto axis = static_cast<size_t>(normal_axis(c, attr_int(c.node, "axis", -1), x.dims.size()));
-  const int64_t k = list_of(c, "k", 1).at(0);
+  const Ints count = list_of(c, "k", 1);
+  if (count.size() != 1) fail(c, "GAF3101", "k is not one number");
+  const int64_t k = count[0];
   if (k < 0 || k > x.dims[axis]) fail(c, "GAF6001", fmt::format("k={} of {} elements", k, x.dims[axis]));
   const bool largest = attr_int(c.node, "largest", 1) != 0;
   const std::vector<double> v = elements<double>(x);
@@ -111,7 +113,8 @@ void eval_top_k(EvalContext& c) {
 template <bool Product>
 void eval_cumulative(EvalContext& c) {
   const Tensor& x = arg(c, 0);
-  const auto axis = static_cast<size_t>(normal_axis(c, list_of(c, "axis", 1).at(0), x.dims.size()));
+  const Ints axes = list_of(c, "axis", 1);
+  const auto axis = static_cast<size_t>(normal_axis(c, axes.empty() ? 0 : axes[0], x.dims.size()));
   const bool exclusive = attr_int(c.node, "exclusive", 0) != 0, reverse = attr_int(c.node, "reverse", 0) != 0;
   std::vector<double> v = elements<double>(x);
   const Line l = line_of(x.dims, axis);

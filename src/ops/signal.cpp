@@ -61,6 +61,7 @@ void eval_dft(EvalContext& c) {
   const Tensor& x = arg(c, 0);
   const auto operand = has(c, 2) ? std::optional(arg(c, 2).get_int(0)) : std::nullopt;
   const auto axis = static_cast<size_t>(normal_axis(c, *dft_axis(c.node, operand, has(c, 2), c.opset), x.dims.size()));
+  if (axis + 1 == x.dims.size()) fail(c, "GAF3101", "the last dimension holds real and imaginary parts and is no axis");
   const bool onesided = attr_int(c.node, "onesided", 0) != 0, inverse = attr_int(c.node, "inverse", 0) != 0;
   const int64_t parts = x.dims.back(), given_n = x.dims[axis];
   int64_t n = has(c, 1) ? arg(c, 1).get_int(0) : onesided && inverse ? (given_n - 1) * 2 : given_n;

@@ -206,6 +206,7 @@ void eval_roi_align(EvalContext& c) {
     double w = box[2] * scale - shift - x0, h = box[3] * scale - shift - y0;
     if (!half) w = std::max(w, 1.0), h = std::max(h, 1.0);
     const double bh = h / static_cast<double>(oh), bw = w / static_cast<double>(ow);
+    if (!(std::fabs(bh) < 1e4 && std::fabs(bw) < 1e4)) fail(c, "GAF3101", "a region is too large or no number");
     const int64_t ny = ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(bh)),
                   nx = ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(bw));
     for (int64_t ch = 0; ch < channels; ch++) {

@@ -19,6 +19,8 @@ Dims with_spatial(const Node& n, Dim batch, Dim channels, const Dims& spatial) {
   return out;
 }
 
+static constexpr int64_t kMost = 1 << 20;  // of one dim of a window
+
 Window window_of(const Node& n, const Dims& spatial, std::vector<int64_t> kernel, bool ceil) {
   const size_t rank = spatial.size();
   auto bad = [&](const std::string& what) { throw UserError("GAF3101", what).at(n.name, n.op); };
@@ -29,9 +31,12 @@ Window window_of(const Node& n, const Dims& spatial, std::vector<int64_t> kernel
   w.pads = n.attrs.contains("pads") ? attr_exprs(n, "pads") : Dims(2 * rank, Expr(0));
   if (w.kernel.size() != rank || w.strides.size() != rank || w.dilations.size() != rank || w.pads.size() != 2 * rank)
     bad(fmt::format("kernel_shape, strides, dilations or pads do not fit {} spatial dimensions", rank));
-  for (size_t i = 0; i < rank; i++)
+  for (size_t i = 0; i < rank; i++) {
+    if (w.kernel[i] > kMost || w.strides[i] > kMost || w.dilations[i] > kMost)
+      bad(fmt::format("kernel_shape, strides or dilations beyond {}", kMost));
     if (w.kernel[i] < 1 || w.strides[i] < 1 || w.dilations[i] < 1)
       bad("kernel_shape, strides and dilations must be positive");
+  }
   const std::string auto_pad = attr_str(n, "auto_pad", "NOTSET");
   const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   if (auto_pad == "VALID") w.pads = Dims(2 * rank, Expr(0));
