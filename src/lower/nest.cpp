@@ -38,20 +38,25 @@ void columns(Lowering& l, const Expr& n, int64_t step, const ColumnBody& body) {
 }
 
 void column_block(Lowering& l, const Expr& n, int64_t step, int64_t block, const Expr& u, const ColumnBody& body) {
-  const int64_t tiles = block / step;
-  if (n.is_num()) {
-    const int64_t whole = n.num() / step, rest = n.num() % step;
-    auto tile = [&](const Expr& i) { body({i * step, Expr(step)}, step); };
-    if (whole % tiles == 0)
-      l.b.loop("c", 0, tiles, 1, kir::LoopKind::seq, [&](const Expr& i) { tile(u * tiles + i); });
-    else
-      l.b.loop("c", u * tiles, min(Expr(whole), u * tiles + tiles), 1, kir::LoopKind::seq, tile);
-    if (rest) l.b.when(kir::Cmp::eq, u, (n.num() - 1) / block, [&] { body({whole * step, Expr(rest)}, rest); });
+  const bool number = n.is_num();
+  if (number && n.num() % block == 0) {
+    l.b.loop("c", 0, block / step, 1, kir::LoopKind::seq, [&](const Expr& i) {
+      body({(u * (block / step) + i) * step, Expr(step)}, step);
+    });
     return;
   }
-  l.b.loop("c", u * block, min(n - (step - 1), u * block + block), step, kir::LoopKind::seq, [&](const Expr& c) {
-    body({c, Expr(step)}, step);
-  });
+  if (number) {
+    const int64_t tiles = block / step;
+    l.b.loop("c", u * tiles, min(Expr(n.num() / step), u * tiles + tiles), 1, kir::LoopKind::seq, [&](const Expr& i) {
+      body({i * step, Expr(step)}, step);
+    });
+    if (n.num() % step == 0) return;
+  } else {
+    l.b.loop("c", u * block, min(n - (step - 1), u * block + block), step, kir::LoopKind::seq, [&](const Expr& c) {
+      body({c, Expr(step)}, step);
+    });
+  }
+  // the tail belongs to the unit it falls into: a loop that is empty for all others
   l.b.loop("c", max(u * block, floordiv(n, step) * step), min(n, u * block + block), step, kir::LoopKind::seq,
            [&](const Expr& c) {
              body({c, min(Expr(step), n - c)}, step);

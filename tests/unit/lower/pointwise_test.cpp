@@ -23,7 +23,7 @@ Tensor floats(std::vector<int64_t> dims, unsigned seed = 3) {
 }
 
 TEST(Pointwise, FlatSizes) {
-  for (int n : {1, 5, 63, 64, 65, 96, 100, 1000, 9000, 20000})
+  for (int n : {1, 5, 63, 64, 65, 96, 100, 1000, 9000, 20000, 20003})
     check("graph @k(%0: f32[" + std::to_string(n) + "], %1: f32[" + std::to_string(n) +
           "]) -> (%3) {\n  %2 = Add(%0, %1) : f32[" + std::to_string(n) + "]\n  %3 = Relu(%2) : f32[" +
           std::to_string(n) + "]\n}\n");

@@ -92,6 +92,7 @@ TEST(Row, IntegersAndHalves) {
 TEST(Row, SplitReductions) {
   check(unary("ReduceSum(%0) {axes=[0,1],keepdims=0}", "300,700", ""));
   check(unary("ReduceMean(%0) {axes=[0],keepdims=0}", "3000,100", "100"));
+  check(unary("ReduceSum(%0) {axes=[0],keepdims=0}", "100003", ""));
   check(unary("ReduceMax(%0) {axes=[0,2],keepdims=0}", "100,2,600", "2"));
   check("graph @k(size n, %0: f32[n]) -> (%1) {\n  %1 = ReduceMean(%0) {axes=[0],keepdims=0} : f32[]\n}\n",
         {{7}, {200000}});
