@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace gaf::kir {
 namespace {
 
@@ -179,7 +181,11 @@ int64_t Bounds::bound(const Expr& x) {
   for (size_t i = 0; i < sizes_.size() && sym < 0; i++)
     if (x.mentions(sizes_[i])) sym = sizes_[i];
   int64_t result = kBig;
-  if (sym >= 0 && !open_atom(x, sym, result)) eliminate(x, sym, result);
+  try {
+    if (sym >= 0 && !open_atom(x, sym, result)) eliminate(x, sym, result);
+  } catch (const UserError&) {  // a product of the largest sizes beyond 64 bits bounds nothing
+    result = kBig;
+  }
   return std::min(interval, result);
 }
 

@@ -74,6 +74,13 @@ TEST(Pointwise, SymbolicSizes) {
 }
 )",
         {{1, 1}, {5, 63}, {3, 64}, {2, 200}});
+  // the largest sizes of all three multiply to more than 64 bits hold
+  check(R"(graph @k(size a, size b, size c, %0: f32[a,b,c,100], %1: f32[a,b,c,100]) -> (%3) {
+  %2 = Add(%0, %1) : f32[a,b,c,100]
+  %3 = Sigmoid(%2) : f32[a,b,c,100]
+}
+)",
+        {{1, 1, 1}, {2, 3, 5}});
 }
 
 TEST(Pointwise, TransposedOperandAndResult) {
