@@ -55,6 +55,11 @@ Expr through_division(const Expr& a, const Expr& b) {
     }
   return floordiv(a, b);
 }
+bool mentions_division(const Expr& e) {
+  if (e.op() == ExprOp::div || e.op() == ExprOp::mod) return true;
+  if (e.op() == ExprOp::num || e.op() == ExprOp::sym) return false;
+  return std::ranges::any_of(e.args(), mentions_division);
+}
 }  // namespace
 
 Expr Bounds::last_of(const Axis& axis) {
@@ -71,7 +76,9 @@ Expr Bounds::last_of(const Axis& axis) {
       break;
   }
   if (axis.step <= 1) return hi - Expr(1);
-  return axis.lo + floordiv(hi - Expr(1) - axis.lo, axis.step) * Expr(axis.step);
+  const Expr stepped = axis.lo + floordiv(hi - Expr(1) - axis.lo, axis.step) * Expr(axis.step);
+  // a quotient in the end merges into the one of the step and no longer cancels: hi - 1 says it without
+  return mentions_division(hi) ? min(hi - Expr(1), stepped) : stepped;
 }
 
 Bounds::Bounds(const Kernel& k) : symbols_(k.syms.size()), ranges_(k.syms.size()) {

@@ -197,6 +197,17 @@ bool runs_on(const Access& a, size_t outer, size_t inner) {
   return std::ranges::all_of(a.indirect, [&](const Indirect& i) { return runs_on(*i.index, outer, inner); });
 }
 
+// Is a * b a size that bounds can be proved of? A number times anything, or a product of plain symbols; sums and
+// quotients of several sizes multiply into terms that no longer cancel.
+bool countable(const Expr& a, const Expr& b) {
+  auto plain = [](const Expr& e) {
+    if (e.is_num() || e.op() == ExprOp::sym) return true;
+    return e.op() == ExprOp::mul &&
+           std::ranges::all_of(e.args(), [](const Expr& f) { return f.is_num() || f.op() == ExprOp::sym; });
+  };
+  return a.is_num() || b.is_num() || (plain(a) && plain(b));
+}
+
 }  // namespace
 
 void merge_space(Box& box, std::span<const Access> accesses, const std::vector<int>& classes) {
@@ -209,6 +220,7 @@ void merge_space(Box& box, std::span<const Access> accesses, const std::vector<i
   for (size_t d = 1; d < dims.size(); d++) {
     bool join = whole(last) && whole(d);
     if (!classes.empty() && classes[last] != classes[d] && !dims[last].is(1) && !dims[d].is(1)) join = false;
+    join = join && countable(box.sides.back().hi, dims[d]);
     for (size_t i = 0; join && i < accesses.size(); i++) join = runs_on(accesses[i], last, d);
     if (join) {
       box.space.merge.back()++;
