@@ -131,7 +131,7 @@ Tensor random_tensor(DType t, std::vector<int64_t> dims, uint64_t seed, uint32_t
   } else {
     const auto width = static_cast<unsigned __int128>(static_cast<uint64_t>(hi) - static_cast<uint64_t>(lo));
     for (int64_t i = 0; i < n; i++)
-      r.set_int(i, lo + static_cast<int64_t>(static_cast<uint64_t>(words.next64() * width >> 64)));
+      r.set_int(i, static_cast<int64_t>(static_cast<uint64_t>(lo) + static_cast<uint64_t>(words.next64() * width >> 64)));  // wraps on purpose
   }
   return r;
 }

@@ -130,7 +130,7 @@ FileBytes ExternalData::bytes(const Tensor& t, int64_t need) {
   if (length >= 0 && length != need) throw wrong_size(t, length, need);
   if (offset > size || need > size - offset)
     throw UserError("GAF3001", fmt::format("tensor '{}' needs bytes {} to {} of external data '{}', which has {}",
-                                           t.name, offset, offset + need, location, size));
+                                           t.name, offset, static_cast<uint64_t>(offset) + static_cast<uint64_t>(need), location, size));
   return {file.bytes.substr(offset, need), file.owner};
 }
 
