@@ -4,7 +4,7 @@
 #include "api/internal.h"
 #include "base/catalogue.h"
 #include "runtime/binding.h"
-#include "runtime/memory.h"
+#include "base/memory.h"
 
 namespace gaf {
 namespace {

@@ -54,7 +54,7 @@ struct Target {
   int k_unroll = 4;                                             // K steps in one basic block
   int row_lanes = 32;                                           // f32 width of elementwise and row kernels
   int64_t row_block_bytes = 0;                                  // bytes of A in a row block
-  bool prefetch_panel = false;
+  bool prefetch_panel = false;                                  // contractions fetch b before its use
 
   const EdgeRow* edge(Mem from, Mem to) const;
   const MemoryRow* memory(Mem m) const;

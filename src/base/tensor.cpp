@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/memory.h"
 
 namespace gaf {
 
@@ -19,11 +20,10 @@ Tensor Tensor::make(DType t, std::vector<int64_t> dims) {
     if (d < 0 || (d != 0 && n > (int64_t{1} << 46) / d)) throw UserError("GAF3106", "a tensor would have too many elements");
     n *= d;
   }
-  size_t size = (static_cast<size_t>(n) * static_cast<size_t>(bytes(t)) + 63) / 64 * 64 + 64;
-  void* p = std::aligned_alloc(64, size);
-  if (!p) throw UserError("GAF6003", "out of memory for " + std::to_string(size) + " bytes");
-  std::memset(p, 0, size);
-  x.data = std::shared_ptr<const void>(p, [](const void* q) { std::free(const_cast<void*>(q)); });
+  const int64_t size = align_up(n * bytes(t)) + kBlockAlign;
+  std::shared_ptr<void> block = allocate_block(size);
+  std::memset(block.get(), 0, static_cast<size_t>(size));
+  x.data = std::move(block);
   return x;
 }
 

@@ -8,6 +8,11 @@
 
 namespace gaf {
 
+namespace {
+constexpr double kTie = 0.005;        // of the time of the parts
+constexpr double kLessTraffic = 0.9;  // of the bytes of the parts
+}  // namespace
+
 Growth::Growth(const Graph& g, const Target& t, const FusionConfig& config, const PlanServices& services)
     : groups(g, config), t_(t), config_(config), services_(services) {}
 
@@ -25,6 +30,11 @@ double Growth::cost(int group) {
   if (std::all_of(nodes.begin(), nodes.end(), [&](uint32_t n) { return groups.role(n) == Role::view && alias_view(groups.g.nodes[n]); })) return 0;
   const auto& p = price(nodes);
   return std::holds_alternative<Price>(p) ? std::get<Price>(p).us : std::numeric_limits<double>::infinity();
+}
+
+double Growth::traffic(int group) {
+  const auto* p = cost(group) > 0 ? std::get_if<Price>(&price(groups.nodes(group))) : nullptr;
+  return p ? p->bytes : 0;
 }
 
 double Growth::alone(const std::vector<uint32_t>& nodes) {
@@ -82,7 +92,10 @@ Verdict Growth::worth(int a, int b, double slack) {
   double apart = cost(a) + cost(b);
   if (std::isinf(apart)) return Verdict::yes();  // a part that cannot stand alone
   double unfused = alone(u), gain = unfused > 0 ? (unfused - fused.us) / unfused : 0;
-  bool pays = fused.us < apart && gain >= config_.threshold();
+  // Times that the model cannot tell apart are decided by traffic: what it prices at the bandwidth of an idle machine costs
+  // more beside other work.
+  bool tie = fused.us < apart * (1 + kTie) && fused.bytes < kLessTraffic * (traffic(a) + traffic(b));
+  bool pays = (fused.us < apart || tie) && gain >= config_.threshold();
   if (!pays && fused.us > apart + slack)
     return Verdict::no("gain-below-threshold", fmt::format("{:.2f} us together, {:.2f} us apart", fused.us, apart), {{"fused_us", fused.us}, {"unfused_us", apart}});
   if (!pays && slack == 0)

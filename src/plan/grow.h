@@ -13,6 +13,7 @@ class Growth {
   Groups groups;
   const std::variant<Price, Verdict>& price(const std::vector<uint32_t>& nodes);  // memoised by the function's text
   double cost(int group);                                                         // us; alias views cost nothing
+  double traffic(int group);                                                      // bytes; alias views move none
   double alone(const std::vector<uint32_t>& nodes);                               // us of the nodes as kernels of their own
   const std::map<std::pair<uint32_t, uint32_t>, Verdict>& refused() const { return refused_; }  // last refusal of an edge
   Verdict legal(int a, int b);

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "runtime/memory.h"
+#include "base/memory.h"
 
 namespace gaf {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/cpus.h"
 #include "base/error.h"
 #include "runtime/executor_state.h"
-#include "runtime/memory.h"
+#include "base/memory.h"
 #include "runtime/pool.h"
 
 namespace gaf {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "runtime/executor_state.h"
-#include "runtime/memory.h"
+#include "base/memory.h"
 
 namespace gaf {
 namespace {

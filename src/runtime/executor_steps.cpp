@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "runtime/executor_state.h"
-#include "runtime/memory.h"
+#include "base/memory.h"
 #include "runtime/pool.h"
 
 namespace gaf {

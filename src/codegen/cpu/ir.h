@@ -32,6 +32,7 @@ constexpr int bytes(Elem e) {
   return e == Elem::i1 || e == Elem::i8 ? 1 : e == Elem::i16 ? 2 : e == Elem::i32 || e == Elem::f32 ? 4 : 8;
 }
 
+enum class Cache : uint8_t { l1, l2 };
 enum class Pred : uint8_t {
   eq,
   ne,
@@ -145,7 +146,7 @@ class Ir {
   Val masked_load(Type t, Val p, int64_t align, Val mask, Val other);
   void masked_store(Val v, Val p, int64_t align, Val mask);
   Val gather(Type t, Val base, Val index, Val mask);  // lanes base[index]; the others are 0
-  void prefetch_l2(Val p);
+  void prefetch(Val p, Cache to);  // a hint; p need not be valid
   Val local(Type t);  // a slot of the function's frame, 64-byte aligned
 
   // ---- control ----

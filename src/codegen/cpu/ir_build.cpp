@@ -207,9 +207,9 @@ Val Ir::gather(Type t, Val base, Val index, Val mask) {
   return s_->b.CreateMaskedGather(s_->type(t), p, llvm::Align(static_cast<uint64_t>(gaf::cpu::bytes(t.e))), mask,
                                   num(t, 0));
 }
-void Ir::prefetch_l2(Val p) {
+void Ir::prefetch(Val p, Cache to) {
   s_->b.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
-                        {p, s_->b.getInt32(0), s_->b.getInt32(2), s_->b.getInt32(1)});
+                        {p, s_->b.getInt32(0), s_->b.getInt32(to == Cache::l1 ? 3 : 2), s_->b.getInt32(1)});
 }
 Val Ir::local(Type t) {
   llvm::IRBuilder<>::InsertPointGuard guard(s_->b);

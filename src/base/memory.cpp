@@ -1,5 +1,5 @@
 // Blocks of memory, see memory.h. Must not know what is stored in them.
-#include "runtime/memory.h"
+#include "base/memory.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -14,7 +14,9 @@ namespace gaf {
 std::shared_ptr<void> allocate_block(int64_t bytes) {
   GAF_CHECK(bytes >= 0) << "block of " << bytes << " bytes";
   const int64_t align = bytes >= kHugePage ? kHugePage : kBlockAlign;
-  const int64_t size = align_up(std::max<int64_t>(bytes, 1), kBlockAlign);
+  int64_t size = align_up(std::max<int64_t>(bytes, 1), kBlockAlign);
+  // The rest behind the last whole huge page gets one too where that costs little.
+  if (const int64_t whole = align_up(size, kHugePage); whole - size <= size / 8) size = whole;
   void* p = nullptr;
   if (posix_memalign(&p, static_cast<size_t>(align), static_cast<size_t>(size)) != 0)
     throw UserError("GAF6003", fmt::format("the system refuses a block of {} bytes", bytes),
