@@ -32,7 +32,7 @@ struct Renumber {
                      [&](Mma& m) {
                        ref(m.dst), ref(m.a), ref(m.b);
                        if (m.bias) ref(*m.bias);
-                       if (m.prefetch) ref(*m.prefetch);
+                       for (auto& p : m.prefetch) ref(p);
                      },
                      [&](Iota& i) { ref(i.dst); }, [&](Gather& g) { ref(g.dst), ref(g.src), ref(g.index); },
                      [&](Read& r) { r.sym = at(syms, r.sym), ref(r.src); },

@@ -131,7 +131,7 @@ class Counter {
     const EdgeRow* edge = t_.edge(from, to);
     double cycles = edge && edge->bytes_per_cycle > 0 ? moved / edge->bytes_per_cycle : 0;
     if (!t_.pipes && (strided(c.src) || strided(c.dst)))
-      cycles = std::max(cycles, e.count() * (c.pad ? kPaddedRowCycles : kElementCycles));
+      cycles = std::max(cycles, e.count() * (c.pad && to != Mem::reg ? kPaddedRowCycles : kElementCycles));
     else if (!t_.pipes)
       cycles = std::max(cycles, e.rows * (c.pad ? kPaddedRowCycles : 0.5));  // a row is at least one instruction
     return spend(edge ? edge->pipe : Pipe::v, cycles, times);

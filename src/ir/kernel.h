@@ -68,7 +68,7 @@ struct View { int buf; };                                        // view v = %b 
 struct Copy { Ref dst, src; std::optional<double> pad; bool relu = false; };     // copy dst = src [else c] [post relu]
 struct Map { Ref dst; S op; std::vector<Arg> args; int tmp = -1; };  // d = op(a, b, c) [tmp t]  [R,1] [1,C] [1,1] broadcast
 struct Reduce { Ref dst; S op; int axis; Ref src; int tmp = -1; };   // axis 1 -> [R,1], 0 -> [1,C], 2 -> [1,1]; order free for floats
-struct Mma { Ref dst, a, b; std::optional<Ref> bias; bool add = true; std::optional<Ref> prefetch; };
+struct Mma { Ref dst, a, b; std::optional<Ref> bias; bool add = true; std::vector<Ref> prefetch; };
                                                                  // d += mma(a, b) / d = mma(a, b [, bias]); K = columns of a
 struct Iota { Ref dst; Expr base; int axis; };                   // d = iota(axis, base): base + row (0) or column (1) number
 struct Gather { Ref dst, src, index; };                          // d[r,c] = src flat [index[r,c]]
@@ -171,7 +171,7 @@ struct Builder {
   void copy(Ref dst, Ref src, std::optional<double> pad = {});
   void map(Ref dst, S op, std::vector<Arg> args);
   void reduce(Ref dst, S op, int axis, Ref src);
-  void mma(Ref dst, Ref a, Ref b, std::optional<Ref> prefetch = {});        // dst += a b
+  void mma(Ref dst, Ref a, Ref b, std::vector<Ref> prefetch = {});          // dst += a b
   void loop(std::string stem, Expr lo, Expr hi, int64_t step, LoopKind kind, const std::function<void(Expr)>& body);
   void par(std::vector<std::pair<Expr, Expr>> ranges, const std::function<void(std::vector<Expr>)>& body);  // lo, hi of each axis, step 1
   void when(Cmp c, Expr a, Expr b, const std::function<void()>& yes, const std::function<void()>& no = {});

@@ -64,7 +64,7 @@ void Builder::copy(Ref dst, Ref src, std::optional<double> pad) {
 }
 void Builder::map(Ref dst, S op, std::vector<Arg> args) { put({Map{std::move(dst), op, std::move(args), -1}}); }
 void Builder::reduce(Ref dst, S op, int axis, Ref src) { put({Reduce{std::move(dst), op, axis, std::move(src), -1}}); }
-void Builder::mma(Ref dst, Ref a, Ref b, std::optional<Ref> prefetch) {
+void Builder::mma(Ref dst, Ref a, Ref b, std::vector<Ref> prefetch) {
   put({Mma{std::move(dst), std::move(a), std::move(b), {}, true, std::move(prefetch)}});
 }
 

@@ -31,7 +31,7 @@ struct ExprWalk {
                      [&](Mma& m) {
                        ref(m.dst), ref(m.a), ref(m.b);
                        if (m.bias) ref(*m.bias);
-                       if (m.prefetch) ref(*m.prefetch);
+                       for (Ref& p : m.prefetch) ref(p);
                      },
                      [&](Iota& i) { ref(i.dst), f(i.base); }, [&](Gather& g) { ref(g.dst), ref(g.src), ref(g.index); },
                      [&](Read& r) { ref(r.src), f(r.lo), f(r.hi); },

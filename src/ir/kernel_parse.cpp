@@ -298,7 +298,9 @@ class Parser : KernelLexer {
       m.b = ref();
       if (eat(",")) m.bias = ref();
       need(")");
-      if (eat("prefetch")) m.prefetch = ref();
+      if (eat("prefetch")) do
+          m.prefetch.push_back(ref());
+        while (eat(","));
       return {std::move(m)};
     }
     if (op == "reduce") {

@@ -102,8 +102,10 @@ class Printer {
                    ref(r.src) + ")" + tmp(r.tmp));
             },
             [&](const Mma& m) {
+              std::string ahead;
+              for (const Ref& p : m.prefetch) ahead += (ahead.empty() ? " prefetch " : ", ") + ref(p);
               line(ref(m.dst) + (m.add ? " += mma(" : " = mma(") + ref(m.a) + ", " + ref(m.b) +
-                   (m.bias ? ", " + ref(*m.bias) : "") + ")" + (m.prefetch ? " prefetch " + ref(*m.prefetch) : ""));
+                   (m.bias ? ", " + ref(*m.bias) : "") + ")" + ahead);
             },
             [&](const Iota& i) { line(ref(i.dst) + " = iota(" + std::to_string(i.axis) + ", " + expr(i.base) + ")"); },
             [&](const Gather& g) { line(ref(g.dst) + " = gather(" + ref(g.src) + ", " + ref(g.index) + ")"); },

@@ -254,7 +254,7 @@ class Legaliser {
         std::optional<Ref> bias;
         if (m.bias) bias = part(*m.bias, 0, 1, c, nc);
         if (!d || !a || !b || (m.bias && !bias)) return false;
-        parts.push_back({Mma{*d, *a, *b, bias, m.add, r + c == 0 ? m.prefetch : std::nullopt}, line_});
+        parts.push_back({Mma{*d, *a, *b, bias, m.add, r + c == 0 ? m.prefetch : std::vector<Ref>{}}, line_});
       }
     for (Stmt& s : parts) out_->push_back(std::move(s));
     return true;

@@ -199,6 +199,16 @@ void store_all(Lowering& l, uint32_t anchor, const Space& space, const kir::Ref&
 
 }  // namespace
 
+std::optional<kir::Ref> output_ahead(Lowering& l, const Space& space, const std::vector<kir::Slice>& at) {
+  if (!l.target().prefetch_panel || l.fn().outputs.size() != 1) return std::nullopt;
+  const Type& type = l.fn().type(l.fn().outputs[0].value);
+  int64_t bytes = gaf::bytes(type.dtype);
+  for (const Expr& d : type.dims) bytes *= l.expect(d);
+  std::optional<Access> a = l.through(l.output_sink(0).access, nullptr, &space);
+  if (!a || !unit_inner(*a) || bytes <= l.target().l2_bytes / 2) return std::nullopt;
+  return l.ref(*a, at);
+}
+
 void emit_space(Lowering& l, uint32_t anchor, const Space& space, const kir::Ref& acc,
                 const std::vector<kir::Slice>& at, int64_t rows, int64_t cols) {
   const kir::Slice& row = at[at.size() - 2];

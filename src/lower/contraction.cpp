@@ -211,16 +211,16 @@ class Contraction : public Product {
         else
           zero();
         bool part = source_ == Source::direct && !cols.is(tile_.cols);
+        std::vector<Slice> at = batch_slices(batch);
+        at.push_back(span_of(row, run.rows));
+        at.push_back(span_of(p * tile_.cols, cols));
+        std::vector<Ref> soon = ahead(batch, p, kb, run, u);
+        if (std::optional<Ref> result = output_ahead(l_, space_, at); result && k_blocks_.is(1))
+          soon.push_back(*result);
         b.mma(part ? Builder::part(acc, 0, run.rows, 0, cols) : acc,
               a ? Builder::part(*a, u * run.rows + run.offset, run.rows, 0, ks) : a_ref(batch, row, run.rows, k0, ks),
-              own_b ? Builder::part(*own_b, 0, ks, 0, tile_.cols) : b_ref(batch, p, k0, ks, cols),
-              ahead(batch, p, kb, run, u));
-        auto finish = [&] {
-          std::vector<Slice> at = batch_slices(batch);
-          at.push_back(span_of(row, run.rows));
-          at.push_back(span_of(p * tile_.cols, cols));
-          emit_space(l_, anchor_, space_, acc, at, run.rows, tile_.cols);
-        };
+              own_b ? Builder::part(*own_b, 0, ks, 0, tile_.cols) : b_ref(batch, p, k0, ks, cols), std::move(soon));
+        auto finish = [&] { emit_space(l_, anchor_, space_, acc, at, run.rows, tile_.cols); };
         if (sums)
           b.when(kir::Cmp::eq, kb, k_blocks_ - 1, finish, [&] { b.copy(kept, acc); });
         else
@@ -254,17 +254,16 @@ class Contraction : public Product {
   }
 
   // The share of the next panel that this tile fetches: whole lines in each K step (ISA.md "Panel prefetch").
-  std::optional<Ref> ahead(std::span<const Expr> batch, const Expr& p, const Expr& kb, const RowRun& run,
-                           const Expr& u) {
-    if (!t_.prefetch_panel || source_ != Source::packed || (panels_.is(1) && k_blocks_.is(1))) return std::nullopt;
+  std::vector<Ref> ahead(std::span<const Expr> batch, const Expr& p, const Expr& kb, const RowRun& run, const Expr& u) {
+    if (!t_.prefetch_panel || source_ != Source::packed || (panels_.is(1) && k_blocks_.is(1))) return {};
     int64_t per_line = std::max(1, 64 / 4), lines = kc_ * tile_.cols / per_line;
     int64_t steps = std::max<int64_t>(1, kc_ / t_.k_unroll), tiles = rows_.capacity / rows_.tile;
     int64_t per_step = ((lines + tiles - 1) / tiles + steps - 1) / steps;
     int64_t share = std::min(kc_, std::max<int64_t>(1, per_step * steps * per_line / tile_.cols));
-    if (run.rows != rows_.tile) return std::nullopt;
+    if (run.rows != rows_.tile) return {};
     // Panels follow one another, and so do the K blocks of a panel: the next block starts behind this one.
     bool last = k_blocks_.is(1);
-    return b_ref(batch, last ? p + 1 : p, (last ? Expr(0) : (kb + 1) * kc_) + u * share, share, tile_.cols);
+    return {b_ref(batch, last ? p + 1 : p, (last ? Expr(0) : (kb + 1) * kc_) + u * share, share, tile_.cols)};
   }
 
   // Few rows: several panels in one K loop, so that enough independent sums and streams are in flight.

@@ -172,9 +172,31 @@ class Convolution {
       l_.b.loop("y", 0, height, 1, kir::LoopKind::seq, [&](Expr y) {
         std::vector<Slice> at{one(u.n), one(w_.first(0, u.d) + kd * w_.dilation[0]), one(w_.first(1, u.h) + y),
                               span_of(w_.first(2, u.w), width), span_of(u.group * in_, in_)};
-        l_.b.copy(Builder::part(u.patch, (kd * height + y) * width, width, 0, in_), full_ref(l_, x_, at), 0.0);
+        Expr row = (kd * height + y) * width;
+        if (!unit_inner(x_) && x_.strides[3].is(1)) return copy_turned(u.patch, row, at, width);
+        l_.b.copy(Builder::part(u.patch, row, width, 0, in_), full_ref(l_, x_, at), 0.0);
       });
     });
+  }
+
+  // A row of the patch from an input whose columns, not its channels, lie side by side: squares through registers.
+  void copy_turned(const Ref& patch, const Expr& row, const std::vector<Slice>& at, int64_t width) {
+    Access x = x_;
+    std::swap(x.dims[3], x.dims[4]), std::swap(x.strides[3], x.strides[4]);
+    auto square = [&](const Expr& w, const Expr& c, int64_t ws, int64_t cs) {
+      Ref t = l_.b.tile("t", DType::f32, ws, cs);
+      Ref src = full_ref(l_, x, {at[0], at[1], at[2], span_of(at[4].at + c, cs), span_of(at[3].at + w, ws)});
+      src.transposed = true;
+      l_.b.copy(t, src, 0.0);
+      l_.b.copy(Builder::part(patch, row + w, ws, c, cs), t);
+    };
+    auto pieces = [&](const char* stem, int64_t n, const std::function<void(Expr, int64_t)>& body) {
+      int64_t whole = n / t_.lanes, rest = n % t_.lanes;
+      if (whole) loop(l_, stem, whole, [&](Expr i) { body(i * t_.lanes, t_.lanes); });
+      if (rest) body(whole * t_.lanes, rest);
+    };
+    pieces("c", in_,
+           [&](Expr c, int64_t cs) { pieces("w", width, [&](Expr w, int64_t ws) { square(w, c, ws, cs); }); });
   }
 
   // One register tile: pixels of output row u.h + h, from column u.w + w * rows of the tile on.
@@ -219,13 +241,13 @@ class Convolution {
   }
 
   // Streamed weights: the share of the next panel that this tap of this tile fetches to L2.
-  std::optional<Ref> ahead(const Expr& panel, const Expr& h, const Expr& w, const Expr& kd, const Expr& kh,
-                           const Expr& kw) {
-    if (!t_.prefetch_panel || !stream_weights_ || groups_ > 1) return std::nullopt;
+  std::vector<Ref> ahead(const Expr& panel, const Expr& h, const Expr& w, const Expr& kd, const Expr& kh,
+                         const Expr& kw) {
+    if (!t_.prefetch_panel || !stream_weights_ || groups_ > 1) return {};
     int64_t tiles = cols_ / tile_.rows, steps = rows_ * tiles * w_.taps(), lines = w_.taps() * in_;
     int64_t share = (lines + steps - 1) / steps;
     Expr tap = (kd * w_.kernel[1] + kh) * w_.kernel[2] + kw, step = (h * tiles + w) * w_.taps() + tap;
-    return weights(panel + 1, 0, 0, 0, span_of(step * share, share));
+    return {weights(panel + 1, 0, 0, 0, span_of(step * share, share))};
   }
 };
 

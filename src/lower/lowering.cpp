@@ -265,7 +265,7 @@ void each_ref(kir::Stmt& s, F f) {
                         [&](kir::Mma& m) {
                           f(m.dst), f(m.a), f(m.b);
                           if (m.bias) f(*m.bias);
-                          if (m.prefetch) f(*m.prefetch);
+                          for (kir::Ref& p : m.prefetch) f(p);
                         },
                         [&](kir::Iota& i) { f(i.dst); }, [&](kir::Gather& g) { f(g.dst), f(g.src), f(g.index); },
                         [&](kir::Read& r) { f(r.src); }, [](auto&) {}},

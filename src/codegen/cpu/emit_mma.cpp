@@ -14,8 +14,8 @@ using namespace kir;
 namespace {
 constexpr int64_t kBlockFmas = 112;  // most multiply-adds in one basic block (ISA.md: 14x32, four steps)
 constexpr int64_t kLine = 64;        // bytes a prefetch fetches
-// K steps between fetching a row of b to L1 and using it; 4 to 16 measure alike. A row that arrives late costs more than
-// its wait: multiply-adds issued in hope of it are issued again (8x48, b in L2: 92 % of peak without, 95 % with).
+// K steps between fetching a row of b to L1 and using it; 4 to 16 measure alike. A row that arrives late costs more
+// than its wait: multiply-adds issued in hope of it are issued again (8x48, b in L2: 92 % of peak without, 95 % with).
 constexpr int64_t kRowsAhead = 8;
 }  // namespace
 
@@ -148,10 +148,19 @@ void Emitter::emit(const Mma& m) {
   }
   // With a few rows the reads of b are all there is to do, and they follow one another anyway.
   p.b_ahead = t_.prefetch_panel && p.rows >= 4 && mem_of(k_, m.b) == Mem::gm && !p.b.row.v && unit(p.b.col, p.b.type);
-  if (m.prefetch && t_.prefetch_panel && p.k) {
-    const Window q = window(*m.prefetch);
-    p.prefetch = address(q, 0, 0);
-    p.prefetch_lines = (q.rows * q.cols * gaf::bytes(q.type) + kLine - 1) / kLine;
+  for (const Ref& r : m.prefetch) {
+    if (!t_.prefetch_panel || !p.k) continue;
+    const Window q = window(r);
+    const Buf& buf = k_.bufs[static_cast<size_t>(r.id)];
+    if ((buf.base < 0 ? buf : k_.bufs[static_cast<size_t>(buf.base)]).role == Role::in) {
+      p.prefetch = address(q, 0, 0);
+      p.prefetch_lines = (q.rows * q.cols * gaf::bytes(q.type) + kLine - 1) / kLine;
+      continue;
+    }
+    // What will be written: its lines are few, and the sums take longer than all of them.
+    for (int64_t row = 0; row < q.rows; row++)
+      for (int64_t at = 0; at < q.cols * gaf::bytes(q.type); at += kLine)
+        ir_.prefetch(ir_.offset(address(q, row, 0), at), Cache::l2);
   }
 
   Vals acc(static_cast<size_t>(p.rows * p.chunks), constant(p.acc, 0, p.lanes));

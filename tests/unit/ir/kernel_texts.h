@@ -61,14 +61,14 @@ inline constexpr std::string_view kResidualNormGelu =
 }
 )";
 
-// 6 + 6 + 5 rows, three packed panels of 16 columns, the next panel prefetched.
+// 6 + 6 + 5 rows, three packed panels of 16 columns, the next panel and the result prefetched.
 inline constexpr std::string_view kMatmulBiasRelu =
     R"(kernel @matmul_bias_relu target test (in %0: f32[17, 24], in %1: f32[3, 24, 16], in %2: f32[48], out %3: f32[17, 48]) {
   for p in 0..3 par {
     for i in 0..12 step 6 {
       tile acc: f32[6, 16] @reg
       acc = mov(0)
-      acc += mma(%0[i:6, 0:24], %1[p, 0:24, 0:16]) prefetch %1[p + 1, 0:24, 0:16]
+      acc += mma(%0[i:6, 0:24], %1[p, 0:24, 0:16]) prefetch %1[p + 1, 0:24, 0:16], %3[i:6, p*16:16]
       acc = add(acc, %2[p*16:16])
       acc = max(0, acc)
       copy %3[i:6, p*16:16] = acc
