@@ -27,8 +27,9 @@ std::optional<Verdict> refuse_space(Lowering& l, uint32_t anchor, const Space& s
 // The same for any values computed from the anchor's on a space of its dims.
 std::optional<Verdict> refuse_values(Lowering& l, uint32_t anchor, const Space& space, std::span<const Value> values);
 
-// Where the rectangle `at` of the only output lies, if it is worth fetching before it is written: it does not stay in L2.
-std::optional<kir::Ref> output_ahead(Lowering& l, const Space& space, const std::vector<kir::Slice>& at);
+// Where the rectangle `at` of the only output lies, to be fetched while its sums of `steps` products are made; nothing
+// where that does not pay.
+std::optional<kir::Ref> output_ahead(Lowering& l, const Space& space, const std::vector<kir::Slice>& at, int64_t steps);
 
 // Writes all outputs of the function for the rectangle `at` (a slice per merged dim of the space; the second last is
 // the rows, the last the columns) whose anchor values are the register tile `acc` of `rows` x `cols`. Expressions with

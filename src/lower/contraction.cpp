@@ -215,7 +215,7 @@ class Contraction : public Product {
         at.push_back(span_of(row, run.rows));
         at.push_back(span_of(p * tile_.cols, cols));
         std::vector<Ref> soon = ahead(batch, p, kb, run, u);
-        if (std::optional<Ref> result = output_ahead(l_, space_, at); result && k_blocks_.is(1))
+        if (std::optional<Ref> result = output_ahead(l_, space_, at, l_.expect(k_)); result && k_blocks_.is(1))
           soon.push_back(*result);
         b.mma(part ? Builder::part(acc, 0, run.rows, 0, cols) : acc,
               a ? Builder::part(*a, u * run.rows + run.offset, run.rows, 0, ks) : a_ref(batch, row, run.rows, k0, ks),

@@ -204,6 +204,11 @@ class Convolution {
     kir::Builder& b = l_.b;
     Expr col = overlap_ ? min(w * tile_.rows, w_.out[2] - tile_.rows) : w * tile_.rows, panel = u.group * panels_ + p;
     int64_t height = w_.reach(1, rows_), width = w_.reach(2, cols_);
+    Expr rows = tile_.rows, cols = tile_.cols;
+    if (!overlap_ && (!w_.out[2].is_num() || w_.out[2].num() % tile_.rows)) rows = min(Expr(tile_.rows), u.cols - col);
+    if (out_ % tile_.cols) cols = min(Expr(tile_.cols), Expr(out_) - p * tile_.cols);
+    std::vector<Slice> at{one(u.n), one(u.d), one(u.h + h), span_of(u.w + col, rows),
+                          span_of(u.group * out_ + p * tile_.cols, cols)};
     Ref acc = b.tile("acc", DType::f32, tile_.rows, tile_.cols);
     b.map(acc, kir::S::mov, {0.0});
     loop(l_, "kd", w_.kernel[0], [&](Expr kd) {
@@ -222,15 +227,16 @@ class Convolution {
             at.insert(at.begin(), one(u.n));
             a = full_ref(l_, x_, at);
           }
-          b.mma(acc, a, weights(panel, kd, kh, kw, span_of(0, in_)), ahead(panel, h, w, kd, kh, kw));
+          std::vector<Ref> soon = ahead(panel, h, w, kd, kh, kw);
+          std::vector<Slice> next = at;  // each tap fetches some of the rows that the tile will be stored to
+          Expr tap = (kd * w_.kernel[1] + kh) * w_.kernel[2] + kw;
+          int64_t share = (tile_.rows + w_.taps() - 1) / w_.taps();
+          next[3] = span_of(u.w + col + tap * share, share);
+          if (std::optional<Ref> result = output_ahead(l_, space_, next, w_.taps() * in_)) soon.push_back(*result);
+          b.mma(acc, a, weights(panel, kd, kh, kw, span_of(0, in_)), std::move(soon));
         });
       });
     });
-    Expr rows = tile_.rows, cols = tile_.cols;
-    if (!overlap_ && (!w_.out[2].is_num() || w_.out[2].num() % tile_.rows)) rows = min(Expr(tile_.rows), u.cols - col);
-    if (out_ % tile_.cols) cols = min(Expr(tile_.cols), Expr(out_) - p * tile_.cols);
-    std::vector<Slice> at{one(u.n), one(u.d), one(u.h + h), span_of(u.w + col, rows),
-                          span_of(u.group * out_ + p * tile_.cols, cols)};
     emit_space(l_, anchor_, space_, acc, at, tile_.rows, tile_.cols);
   }
 
