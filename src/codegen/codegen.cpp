@@ -16,10 +16,11 @@
 #endif
 
 namespace gaf {
+
+const char* emitter_digest();  // of the sources of the generator, made by the build
 namespace {
 
 constexpr const char* kLibrary = "libgaf_codegen_cpu.so";
-constexpr const char* kEmitter = "1";  // raised when the same kernel text gives other code
 
 struct Generator {
   decltype(&gaf_codegen_cpu_run) run = nullptr;
@@ -113,6 +114,6 @@ std::string assembly_cpu(const kir::Kernel& k, const Target& t) {
   const Answer a = ask(k, t, kGafWantAssembly);
   return {a.bytes.begin(), a.bytes.end()};
 }
-std::string codegen_version() { return std::string("llvm ") + GAF_LLVM_VERSION + " emitter " + kEmitter; }
+std::string codegen_version() { return std::string("llvm ") + GAF_LLVM_VERSION + " emitter " + emitter_digest(); }
 
 }  // namespace gaf
