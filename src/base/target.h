@@ -29,6 +29,7 @@ struct Target {
   std::string name, kind = "cpu", source;                       // kind: cpu | npu
   // ---- CONTRACT 10 ----
   int cores = 1;                                                // workers
+  int cube_cores = 0;                                           // npu: workers of a kernel with mma; `cores` run the others
   double clock_mhz = 0;
   std::string isa;                                              // "sse4.2" "avx2" "avx512"; selects the scalar table's cycle column
   int max_regs = 16, vector_bits = 256;

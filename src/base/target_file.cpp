@@ -146,10 +146,9 @@ struct NpuMemory {  // of the header; the kernel sections follow it where a file
 };
 
 void read_npu_header(Fields& f, Target& t, NpuMemory& local) {
-  int cube_cores = 0;
   double sync_us = 0, rate = 0;
   int64_t bytes = 0;
-  f.number("cube_cores", cube_cores);
+  f.number("cube_cores", t.cube_cores);
   f.number("vector_cores", t.cores);
   f.number("clock_mhz", t.clock_mhz);
   f.number("max_regs", t.max_regs);

@@ -139,7 +139,8 @@ struct Work {
   double us = 0;                                     // predicted time on all workers, launch included
   double compute_us = 0, memory_us = 0, launch_us = 0;
 };
-Work analyse(const Kernel& k, const Target& t, std::span<const int64_t> sizes, int workers = 0);
+Work analyse(const Kernel& k, const Target& t, std::span<const int64_t> sizes, int workers = 0);  // 0: cores
+int workers_of(const Kernel& k, const Target& t);  // cores of the target that run this kernel: those with `mma`, or the others
 
 // ---- small helpers over statements ----
 void for_each_ref(const Stmt& s, const std::function<void(const Ref&, bool write)>& f);  // leaf statements only; no prefetch

@@ -184,4 +184,10 @@ Kernel strip_names(Kernel k) {
   return k;
 }
 
+int workers_of(const Kernel& k, const Target& t) {
+  bool mma = false;
+  for_each_stmt(k.body, [&](const Stmt& s) { mma = mma || std::holds_alternative<Mma>(s.alt); });
+  return std::max(mma && t.cube_cores > 0 ? t.cube_cores : t.cores, 1);
+}
+
 }  // namespace gaf::kir

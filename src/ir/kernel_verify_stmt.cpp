@@ -196,10 +196,13 @@ void Verifier::check(const Mma& m) {
   const MmaRow& lim = t_.mma;
   if (!t_.pipes && s.known && (!bounds_.at_most(s.rows, lim.m) || !bounds_.at_most(s.cols, lim.n)))
     complain("mma: the register tile is larger than " + std::to_string(lim.m) + "x" + std::to_string(lim.n));
-  if (t_.pipes) {
-    auto multiple = [&](const Expr& x, int of) { return !x.is_num() || x.num() % of == 0; };
-    if (!multiple(s.rows, lim.m) || !multiple(s.cols, lim.n) || !multiple(a.cols, lim.k))
-      complain("mma: sizes must be multiples of " + std::to_string(lim.m) + ", " + std::to_string(lim.k) + ", " +
+  if (t_.pipes) {  // of the tiles; what lies in them may be ragged
+    auto multiple = [&](const Ref& r, int rows, int cols) {
+      auto [nr, nc] = extents(k_, r);
+      return (!nr.is_num() || nr.num() % rows == 0) && (!nc.is_num() || nc.num() % cols == 0);
+    };
+    if (!multiple(m.dst, lim.m, lim.n) || !multiple(m.a, lim.m, lim.k) || !multiple(m.b, lim.k, lim.n))
+      complain("mma: tiles must be multiples of " + std::to_string(lim.m) + ", " + std::to_string(lim.k) + ", " +
                std::to_string(lim.n));
   }
   result(m.dst, s, "mma");

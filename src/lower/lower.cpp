@@ -3,6 +3,7 @@
 #include "lower/lower.h"
 
 #include "lower/lowering.h"
+#include "lower/npu_tiles.h"
 
 namespace gaf {
 
@@ -13,6 +14,13 @@ using Template = Attempt (*)(const Graph&, const Target&);
 // Heaviest op first: a template takes the function with everything around that op.
 constexpr Template kTemplates[] = {lower_attention, lower_contraction, lower_conv, lower_depthwise,
                                    lower_pool,      lower_row,         lower_move, lower_pointwise};
+// The same for targets whose statements work on tiles in local memories.
+constexpr Template kTiledTemplates[] = {lower_tiled_contraction, lower_tiled_row};
+
+std::span<const Template> templates(const Target& t) {
+  if (works_on_tiles(t)) return kTiledTemplates;
+  return kTemplates;
+}
 
 void verify(const Lowered& l, const Target& t) {
   std::string problems;
@@ -22,11 +30,19 @@ void verify(const Lowered& l, const Target& t) {
                               << problems << kir::print_kernel(l.kernel);
 }
 
+Verdict refuse_on_tiles(const Graph& fn, const Target& t) {
+  for (const Node& n : fn.nodes)
+    if (n.op != "input" && n.op != "constant")
+      return Verdict::no("backend-limit", std::string(op_row(n).friendly) + " '" + n.name + "' has no kernel on target " +
+                                              t.name + "; Softmax over the last axis and MatMul with a bias and Relu have");
+  return Verdict::no("backend-limit", "nothing to compute");
+}
+
 }  // namespace
 
 std::variant<Lowered, Verdict> lower(const Graph& fn, const Target& t) {
   std::optional<Verdict> no;
-  for (const Template attempt : kTemplates) {
+  for (const Template attempt : templates(t)) {
     Attempt a = attempt(fn, t);
     if (!a) continue;
     if (auto* done = std::get_if<Lowered>(&*a)) {
@@ -46,6 +62,7 @@ std::variant<Lowered, Verdict> lower(const Graph& fn, const Target& t) {
     if (kind == OpKind::other)
       return Verdict::no("not-fusable-op", std::string(op_row(n).friendly) + " has no lowering");
   }
+  if (works_on_tiles(t)) return refuse_on_tiles(fn, t);
   return Verdict::no("iteration-mismatch", "no kernel template fits these operators together");
 }
 
