@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "lower/anchor.h"
+#include "lower/pooled.h"
 #include "lower/tiles.h"
 #include "lower/window3.h"
 
@@ -37,7 +38,14 @@ class Convolution {
     for (Value v : {n.args[0], n.args[1], Value{anchor_, 0}})
       if (l_.fn().type(v).dtype != DType::f32) return refuse("unsupported-dtype", "is not float32");
     space_ = five_space(n.types[0].dims, w_);
-    if (std::optional<Verdict> v = refuse_space(l_, anchor_, space_)) return *v;
+    if (std::optional<std::variant<Pooling, Verdict>> p = pooling_of(l_, anchor_, space_)) {
+      if (auto* no = std::get_if<Verdict>(&*p)) return std::move(*no);
+      pooling_ = std::get<Pooling>(std::move(*p));
+      if (!w_.out[0].is(1) || !w_.out[1].is_num() || !w_.out[2].is_num())
+        return refuse("dynamic-shape", "has too many pixels, or a symbolic number of them, for one pooled row");
+    } else if (std::optional<Verdict> v = refuse_space(l_, anchor_, space_)) {
+      return *v;
+    }
     std::optional<Access> x = reshape(*l_.access(n.args[0]), five(l_.fn().type(n.args[0]).dims, w_));
     if (!x) return refuse("layout", "reads a view that is not channels-last data");
     x_ = *x;
@@ -47,6 +55,8 @@ class Convolution {
     groups_ = attr_int(n, "group", 1);
     in_ = x_.dims.back().num() / groups_, out_ = shape[0].num() / groups_;
     choose();
+    if (pooling_ && (rows_ < l_.expect(w_.out[1]) || cols_ < l_.expect(w_.out[2])))
+      return refuse("resource-local-memory", "has an image too large for one unit of work");
     emit();
     return l_.finish("conv");
   }
@@ -57,6 +67,7 @@ class Convolution {
   uint32_t anchor_;
   Window3 w_;
   Space space_;
+  std::optional<Pooling> pooling_;         // all that is written is a reduction over the pixels
   Access x_;                               // [N, D, H, W, C]
   int64_t groups_ = 1, in_ = 1, out_ = 1;  // channels of a group
   RegTile tile_;
@@ -75,6 +86,8 @@ class Convolution {
   void choose() {
     int64_t width = l_.expect(w_.out[2]), height = l_.expect(w_.out[1]);
     tile_ = pick_pixels(t_, width, out_);
+    // No pixel may be summed twice: tiles that divide a row.
+    if (pooling_ && !pooling_->repeatable) tile_.rows = static_cast<int>(divisor_at_most(width, tile_.rows));
     panels_ = (out_ + tile_.cols - 1) / tile_.cols;
     packed_ = pack();
     // A width that the tile does not divide: the last tile of a row starts early and computes some pixels a second
@@ -109,7 +122,7 @@ class Convolution {
     int64_t fit = t_.l2_bytes / 2 / (tile_.cols * w_.taps() * in_ * 4);
     if (stream_weights_) chunk_ = std::clamp<int64_t>(fit, 1, panels_), split_panels(units);
     int64_t blocks = (height + most - 1) / most;
-    if (!stream_weights_)
+    if (!stream_weights_ && !pooling_)
       while (blocks < height && images * static_cast<double>(blocks) < units) blocks++;
     rows_ = (height + blocks - 1) / blocks;
     if (!w_.out[1].is_num()) rows_ = std::min<int64_t>(most, 8);
@@ -159,8 +172,11 @@ class Convolution {
     Expr panels = panels_ % chunk_ ? min(Expr(chunk_), Expr(panels_) - u.chunk * chunk_) : Expr(chunk_);
     loop(l_, "p", panels, [&](Expr i) {
       Expr p = u.chunk * chunk_ + i;
+      std::optional<PooledRow> pooled;
+      if (pooling_) pooled.emplace(l_, anchor_, *pooling_, tile_.rows, tile_.cols);
       loop(l_, "h", u.rows,
-           [&](Expr h) { loop(l_, "w", ceildiv(u.cols, tile_.rows), [&](Expr w) { pixels(u, p, h, w); }); });
+           [&](Expr h) { loop(l_, "w", ceildiv(u.cols, tile_.rows), [&](Expr w) { pixels(u, p, h, w, pooled); }); });
+      if (pooled) pooled->finish(u.n, channels(u, p));
     });
   }
 
@@ -200,15 +216,13 @@ class Convolution {
   }
 
   // One register tile: pixels of output row u.h + h, from column u.w + w * rows of the tile on.
-  void pixels(const Unit& u, const Expr& p, const Expr& h, const Expr& w) {
+  void pixels(const Unit& u, const Expr& p, const Expr& h, const Expr& w, std::optional<PooledRow>& pooled) {
     kir::Builder& b = l_.b;
     Expr col = overlap_ ? min(w * tile_.rows, w_.out[2] - tile_.rows) : w * tile_.rows, panel = u.group * panels_ + p;
     int64_t height = w_.reach(1, rows_), width = w_.reach(2, cols_);
-    Expr rows = tile_.rows, cols = tile_.cols;
+    Expr rows = tile_.rows;
     if (!overlap_ && (!w_.out[2].is_num() || w_.out[2].num() % tile_.rows)) rows = min(Expr(tile_.rows), u.cols - col);
-    if (out_ % tile_.cols) cols = min(Expr(tile_.cols), Expr(out_) - p * tile_.cols);
-    std::vector<Slice> at{one(u.n), one(u.d), one(u.h + h), span_of(u.w + col, rows),
-                          span_of(u.group * out_ + p * tile_.cols, cols)};
+    std::vector<Slice> at{one(u.n), one(u.d), one(u.h + h), span_of(u.w + col, rows), channels(u, p)};
     Ref acc = b.tile("acc", DType::f32, tile_.rows, tile_.cols);
     b.map(acc, kir::S::mov, {0.0});
     loop(l_, "kd", w_.kernel[0], [&](Expr kd) {
@@ -232,12 +246,20 @@ class Convolution {
           Expr tap = (kd * w_.kernel[1] + kh) * w_.kernel[2] + kw;
           int64_t share = (tile_.rows + w_.taps() - 1) / w_.taps();
           next[3] = span_of(u.w + col + tap * share, share);
-          if (std::optional<Ref> result = output_ahead(l_, space_, next, w_.taps() * in_)) soon.push_back(*result);
+          if (std::optional<Ref> result = pooled ? std::nullopt : output_ahead(l_, space_, next, w_.taps() * in_))
+            soon.push_back(*result);
           b.mma(acc, a, weights(panel, kd, kh, kw, span_of(0, in_)), std::move(soon));
         });
       });
     });
+    if (pooled) return pooled->add(space_, acc, at);
     emit_space(l_, anchor_, space_, acc, at, tile_.rows, tile_.cols);
+  }
+
+  Slice channels(const Unit& u, const Expr& p) const {
+    Expr cols = tile_.cols;
+    if (out_ % tile_.cols) cols = min(Expr(tile_.cols), Expr(out_) - p * tile_.cols);
+    return span_of(u.group * out_ + p * tile_.cols, cols);
   }
 
   Ref weights(const Expr& panel, const Expr& kd, const Expr& kh, const Expr& kw, Slice channels) {

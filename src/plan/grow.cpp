@@ -10,7 +10,7 @@ namespace gaf {
 
 namespace {
 constexpr double kTie = 0.005;        // of the time of the parts
-constexpr double kLessTraffic = 0.9;  // of the bytes of the parts
+constexpr double kLessTraffic = 0.1;  // share of the bytes of the parts that fusion saves
 }  // namespace
 
 Growth::Growth(const Graph& g, const Target& t, const FusionConfig& config, const PlanServices& services)
@@ -94,8 +94,9 @@ Verdict Growth::worth(int a, int b, double slack) {
   double unfused = alone(u), gain = unfused > 0 ? (unfused - fused.us) / unfused : 0;
   // Times that the model cannot tell apart are decided by traffic: what it prices at the bandwidth of an idle machine costs
   // more beside other work.
-  bool tie = fused.us < apart * (1 + kTie) && fused.bytes < kLessTraffic * (traffic(a) + traffic(b));
-  bool pays = (fused.us < apart || tie) && gain >= config_.threshold();
+  double less = 1 - fused.bytes / (traffic(a) + traffic(b));
+  bool tie = fused.us < apart * (1 + kTie) && less >= std::max(kLessTraffic, config_.threshold());
+  bool pays = tie || (fused.us < apart && gain >= config_.threshold());
   if (!pays && fused.us > apart + slack)
     return Verdict::no("gain-below-threshold", fmt::format("{:.2f} us together, {:.2f} us apart", fused.us, apart), {{"fused_us", fused.us}, {"unfused_us", apart}});
   if (!pays && slack == 0)
