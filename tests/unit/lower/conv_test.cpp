@@ -56,6 +56,61 @@ TEST(Convolution, ChannelScaleBehindIt) {
 )");
 }
 
+// The input of a channels-first model: turned while the patch is filled.
+TEST(Convolution, TransposedInput) {
+  check(R"(graph @k(size N in 1..4, %0: f32[N,21,9,37], %1: f32[8,21,3,3] const) -> (%3) {
+  %2 = Transpose(%0) {perm=[0,2,3,1]} : f32[N,9,37,21]
+  %3 = Conv(%2, %1) {kernel_shape=[3,3], layout="NHWC", pads=[1,1,1,1]} : f32[N,9,37,8]
+}
+)",
+        {{1}, {3}}, "conv");
+}
+
+std::string pooled_text(const std::string& reduce, const std::string& y, const std::string& behind = "") {
+  return "graph @k(size N in 1..4, %0: f32[N,9,31,5], %1: f32[20,5,3,3] const, %2: f32[20]) -> (%7) {\n"
+         "  %3 = Conv(%0, %1, %2) {kernel_shape=[3,3], layout=\"NHWC\", pads=[0,1,0,1]} : f32[N,7,31,20]\n"
+         "  %4 = Sigmoid(%3) : f32[N,7,31,20]\n"
+         "  %5 = Mul(%3, %4) : f32[N,7,31,20]\n"
+         "  %6 = " +
+         reduce + "(%5) {axes=[1,2]" + behind + "} : " + y +
+         "\n"
+         "  %7 = Abs(%6) : " +
+         y + "\n}\n";
+}
+
+TEST(Convolution, FoldsAReductionOverItsPixels) {
+  for (const char* reduce : {"ReduceMax", "ReduceMin", "ReduceSum", "ReduceMean"}) {
+    check(pooled_text(reduce, "f32[N,1,1,20]"), {{1}, {3}}, "conv");
+    check(pooled_text(reduce, "f32[N,20]", ", keepdims=0"), {{2}}, "conv");
+  }
+  check(R"(graph @k(size N in 1..4, %0: f32[N,40,6], %1: f32[33,6,5] const) -> (%3) {
+  %2 = Conv(%0, %1) {kernel_shape=[5], layout="NHWC"} : f32[N,36,33]
+  %3 = GlobalMaxPool(%2) {layout="NHWC"} : f32[N,1,33]
+}
+)",
+        {{1}, {2}}, "conv");
+}
+
+TEST(Convolution, OtherReductionsAreRefused) {
+  auto reason = [](const std::string& text) {
+    Attempt a = lower_conv(parse_graph(text), load_target("x86-64-avx2"));
+    return a && std::holds_alternative<Verdict>(*a) ? std::get<Verdict>(*a).reason : "none";
+  };
+  std::string some = pooled_text("ReduceSum", "f32[N,7,1,20]");
+  some.replace(some.find("axes=[1,2]"), 10, "axes=[2]");
+  EXPECT_EQ(reason(some), "iteration-mismatch");
+  EXPECT_EQ(reason(pooled_text("ReduceProd", "f32[N,1,1,20]")), "iteration-mismatch");
+  std::string both = pooled_text("ReduceSum", "f32[N,1,1,20]");
+  both.replace(both.find("-> (%7)"), 7, "-> (%7, %5)");
+  EXPECT_EQ(reason(both), "iteration-mismatch");
+  EXPECT_EQ(reason(R"(graph @k(size H in 3..200, %0: f32[1,H,9,4], %1: f32[10,4,3,3] const) -> (%3) {
+  %2 = Conv(%0, %1) {kernel_shape=[3,3], layout="NHWC"} : f32[1,H + -2,7,10]
+  %3 = ReduceMax(%2) {axes=[1,2]} : f32[1,1,1,10]
+}
+)"),
+            "dynamic-shape");
+}
+
 TEST(Convolution, ChannelsFirstIsRefused) {
   Graph fn = parse_graph(R"(graph @k(%0: f32[1,3,8,8], %1: f32[4,3,3,3] const) -> (%2) {
   %2 = Conv(%0, %1) {kernel_shape=[3,3]} : f32[1,4,6,6]
