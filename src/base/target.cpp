@@ -130,6 +130,12 @@ const MemoryRow* Target::memory(Mem m) const {
   return nullptr;
 }
 
+const OrderRow* Target::order_of(Pipe p) const {
+  for (const OrderRow& r : order)
+    if (r.pipe == p) return &r;
+  return nullptr;
+}
+
 std::vector<std::string> shipped_targets() {
   std::vector<std::string> names = {"host"};
   for (const EmbeddedFile& f : embedded_targets()) names.emplace_back(f.name);

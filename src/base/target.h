@@ -18,6 +18,11 @@ inline constexpr std::string_view kPipeName[] = {"s", "v", "m", "mte1", "mte2", 
 
 struct MemoryRow { Mem mem; int64_t bytes; int align; };        // bytes that one worker may use; gm: INT64_MAX
 struct EdgeRow { Mem from, to; Pipe pipe; double bytes_per_cycle; bool casts = false; bool relu = false; };  // copies that exist
+// Which earlier statements of one pipe a statement waits for only if a fence stands between: none; those that wrote bytes
+// it touches; besides these, those that read bytes it writes.
+enum class Hazard : uint8_t { none, write, any };
+inline constexpr std::string_view kHazardName[] = {"none", "write", "any"};
+struct OrderRow { Pipe pipe; Hazard known = Hazard::none, open = Hazard::none; };  // known: documented; open: not settled, at least `known`
 struct MmaRow {
   std::vector<Mem> a, b;
   Mem acc = Mem::reg;
@@ -46,7 +51,13 @@ struct Target {
   MmaRow mma;
   double issue = 0;                                             // fixed cycles of each vector statement
   bool pipes = false;                                           // needs set, wait, fence
-  int events = 0;
+  int events = 0;                                               // ids of one source pipe to get by with
+  int event_ids = 0;                                            // ids that one source pipe has
+  std::vector<OrderRow> order;                                  // pipes without a row finish their statements in order
+  bool strict_order = true;                                     // fence what the open rules want as well
+  int64_t tmp_column_bytes = 0;                                 // scratch of a column operand, a row; 0: none
+  bool tmp_reduce = false;                                      // a reduction needs scratch like its source
+  std::vector<DType> vector_dtypes;                             // dtypes the vector unit computes in (npu)
   // ---- CPU code generation (what fast kernels look like on this ISA) ----
   std::string llvm_cpu;                                         // "haswell"; features follow from it
   int lanes = 8;                                                // f32 lanes of the widest vector
@@ -59,6 +70,7 @@ struct Target {
 
   const EdgeRow* edge(Mem from, Mem to) const;
   const MemoryRow* memory(Mem m) const;
+  const OrderRow* order_of(Pipe p) const;
   int vector_bytes() const { return vector_bits / 8; }
 };
 

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -88,6 +90,16 @@ class Fields {
       auto m = x.is_string() ? named<Mem>(kMemName, x.str()) : std::nullopt;
       if (!m) return wrong(x, key, "must name memories");
       out.push_back(*m);
+    }
+  }
+  void dtypes(const std::string& key, std::vector<DType>& out) {
+    const Json* v = get(key);
+    if (!v) return;
+    if (!v->is_array()) return wrong(*v, key, "must be a list of dtypes");
+    for (const Json& x : v->items()) {
+      auto t = x.is_string() ? dtype_named(x.str()) : std::nullopt;
+      if (!t) return wrong(x, key, "must name dtypes");
+      out.push_back(*t);
     }
   }
   void object(const std::string& key, bool required, const std::function<void(Fields&)>& read) {
@@ -191,12 +203,13 @@ void read_npu_header(Fields& f, Target& t, NpuMemory& local) {
     for (const char* key : {"ub", "l0a", "l0b", "l0c", "bt", "global"}) m.number(key, align);
   });
   f.object("dtypes", true, [&](Fields& m) {
-    for (const char* key : {"vector", "cube"})
-      if (const Json* v = m.get(key); v && !v->is_array()) m.wrong(*v, key, "must be a list of dtypes");
+    std::vector<DType> cube;
+    m.dtypes("vector", t.vector_dtypes);
+    m.dtypes("cube", cube);
   });
 }
 
-constexpr const char* kKernelSections[] = {"memories", "edges", "map", "mma", "scalar", "issue", "pipes", "events", "cpu"};
+constexpr const char* kKernelSections[] = {"memories", "edges", "map", "mma", "scalar", "issue", "pipes", "events", "sync", "tmp", "cpu"};
 
 void read_kernel_sections(Fields& f, Target& t) {
   t.memories = {{Mem::gm, std::numeric_limits<int64_t>::max(), t.kind == "cpu" ? 4 : 32}};
@@ -244,6 +257,29 @@ void read_kernel_sections(Fields& f, Target& t) {
   f.number("issue", t.issue, true);
   f.flag("pipes", t.pipes);
   f.number("events", t.events, true);
+  f.object("sync", t.pipes, [&](Fields& m) {
+    m.number("event_ids", t.event_ids);
+    m.flag("strict", t.strict_order);
+    m.rows("order", [&](Fields& r) {
+      std::string pipe = "v", known = "none", open = "none";
+      std::vector<std::string> hazards(std::begin(kHazardName), std::end(kHazardName));
+      r.one_of("pipe", pipe, {kPipeName, kPipeName + std::size(kPipeName)});
+      r.one_of("known", known, hazards);
+      r.one_of("open", open, hazards);
+      OrderRow row{*named<Pipe>(kPipeName, pipe), *named<Hazard>(kHazardName, known), *named<Hazard>(kHazardName, open)};
+      row.open = std::max(row.open, row.known);
+      t.order.push_back(row);
+    });
+  });
+  f.object("tmp", false, [&](Fields& m) {
+    std::string reduce, column;
+    m.one_of("reduce", reduce, {"like_src", "none"}, false);
+    m.text("column_operand", column, false);
+    t.tmp_reduce = reduce == "like_src";
+    const Json* v = m.get("column_operand", false);
+    if (v && v->is_string() && column != "none" && std::sscanf(column.c_str(), "rows x %" SCNd64 " B", &t.tmp_column_bytes) != 1)
+      m.wrong(*v, "column_operand", "must read 'rows x N B'");
+  });
   f.object("cpu", t.kind == "cpu", [&](Fields& m) {
     m.text("llvm_cpu", t.llvm_cpu);
     m.number("lanes", t.lanes);
@@ -275,7 +311,6 @@ Target read_target(std::string_view text, const std::string& file, const Json* (
   f.text("source", t.source, false);
   f.get("aliases", false);
   f.get("calibration", false);
-  f.get("tmp", false);  // scratch that the text of a language needs: read by its emitter
   NpuMemory local;
   if (own["kind"].is_string() && t.kind == own["kind"].str()) {
     if (t.kind == "cpu") read_cpu_header(f, t);

@@ -120,6 +120,10 @@ std::vector<KernelProblem> verify_kernel(const Kernel& k, const Target& t);   //
 std::map<Mem, int64_t> place(Kernel& k, const Target& t);        // gives each tile an offset; peak bytes of each memory
 std::map<Mem, int64_t> peak_bytes(const Kernel& k, const Target& t);  // what place would need
 Kernel legalise(Kernel k, const Target& t);                      // expand ops the target lacks, f16 through f32, split mma
+// Adds set, wait and fence on a target whose pipes run side by side; elsewhere the kernel comes back as it is. Statements
+// of the result have the order, and par iterations the meaning, that they had: for contiguous chunks of par iterations,
+// empty ones included. UserError GAF4002 where the target's events or rules do not allow it, with the tile's name.
+Kernel insert_sync(Kernel k, const Target& t);
 
 // ---- running the text: the definition of what a kernel does (slow, obvious; used as oracle) ----
 // `buffers` in parameter order, `sizes` in order of the size symbols. Checks bounds, reads before writes and `read` promises.
@@ -141,6 +145,14 @@ struct Work {
 };
 Work analyse(const Kernel& k, const Target& t, std::span<const int64_t> sizes, int workers = 0);  // 0: cores
 int workers_of(const Kernel& k, const Target& t);  // cores of the target that run this kernel: those with `mma`, or the others
+
+// ---- pipes and rings (pipes.cpp) ----
+// The unit that runs a statement, from its operands' memories; nothing for declarations, loops, branches and sync.
+std::optional<Pipe> pipe_of(const Kernel& k, const Target& t, const Stmt& s);
+// Which slot of a ring a tile has that is declared inside these loops (outermost first): the running number of the
+// iteration over the whole nest, modulo the ring. Address of the slot: Tile::at + ring_slot * slot_bytes.
+Expr ring_slot(const Kernel& k, std::span<const For* const> nest, int ring);
+int64_t slot_bytes(const Tile& x, const Target& t);               // from one slot of a ring to the next: aligned
 
 // ---- small helpers over statements ----
 void for_each_ref(const Stmt& s, const std::function<void(const Ref&, bool write)>& f);  // leaf statements only; no prefetch

@@ -63,9 +63,7 @@ void Verifier::check(const Declare& d) {
   if (!m || x.mem == Mem::gm) return complain("target " + t_.name + " has no tile memory " + mem);
   if (x.rows < 1 || x.cols < 1 || x.ring < 1) return complain("tile " + x.name + " is empty");
   if (x.at >= 0 && x.at % m->align) complain("tile " + x.name + " is not aligned to " + std::to_string(m->align));
-  if (x.ring > 1 && x.size_bytes() % m->align)
-    complain("ring tile " + x.name + ": a slot must be a multiple of " + std::to_string(m->align) + " bytes");
-  if (x.mem != Mem::reg && std::max<int64_t>(x.at, 0) + x.size_bytes() * x.ring > m->bytes)
+  if (x.mem != Mem::reg && std::max<int64_t>(x.at, 0) + slot_bytes(x, t_) * (x.ring - 1) + x.size_bytes() > m->bytes)
     complain("tile " + x.name + " does not fit " + mem);
   if (t_.pipes && x.mem == Mem::ub && x.cols > 1 && x.cols * bytes(x.type) % m->align)
     complain("tile " + x.name + ": rows must be multiples of " + std::to_string(m->align) + " bytes");
@@ -172,8 +170,8 @@ void Verifier::check(const Barrier&) {
 void Verifier::check(const Sync& s) {
   if (!t_.pipes) complain("target " + t_.name + " has no pipes to synchronise");
   symbols(s.event);
-  if (s.kind != SyncKind::fence && (!bounds_.at_most(-s.event, 0) || !bounds_.at_most(s.event, t_.events - 1)))
-    complain("event " + print_expr(k_, s.event) + " may leave 0.." + std::to_string(t_.events - 1));
+  if (s.kind != SyncKind::fence && (!bounds_.at_most(-s.event, 0) || !bounds_.at_most(s.event, t_.event_ids - 1)))
+    complain("event " + print_expr(k_, s.event) + " may leave 0.." + std::to_string(t_.event_ids - 1));
 }
 
 Shape Verifier::reference(const Ref& r, Access a) {

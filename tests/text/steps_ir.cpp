@@ -45,6 +45,19 @@ Result place(const std::string& input, const Options& options) {
   return {{{"kernel", kir::print_kernel(k)}, {"peak", peaks}}, {}};
 }
 
+Target target_of(const kir::Kernel& k, const Options& options) {
+  auto target = options.find("target");
+  return load_target(target == options.end() ? k.target : target->second);
+}
+
+// Offsets, then set, wait and fence, as a back end gets them.
+Result sync(const std::string& input, const Options& options) {
+  kir::Kernel k = kir::parse_kernel(input);
+  Target t = target_of(k, options);
+  kir::place(k, t);
+  return {{{"kernel", kir::print_kernel(kir::insert_sync(std::move(k), t))}}, {}};
+}
+
 Result strip(const std::string& input, const Options&) { return {{{"kernel", kir::print_kernel(kir::strip_names(kir::parse_kernel(input)))}}, {}}; }
 
 }  // namespace
@@ -54,6 +67,7 @@ void add_steps_ir(Steps& steps) {
   steps["kernel"] = kernel;
   steps["kernel-verify"] = kernel_verify;
   steps["place"] = place;
+  steps["sync"] = sync;
   steps["strip-names"] = strip;
 }
 
