@@ -116,7 +116,7 @@ void Emitter::copy_from_reg(const Copy& c) {
 
 // Reads along the direction that is contiguous in memory. d[r, c] = s(r, c); s.row is the unit stride.
 bool Emitter::transpose_to_reg(const Copy& c, const Part& d, const Window& s) {
-  if (gaf::bytes(s.type) != 4 || !unit(s.row, s.type) || unit(s.col, s.type) || s.inner || d.rows < 4 || d.cols < 4)
+  if (gaf::bytes(s.type) != 4 || !unit(s.row, s.type) || unit(s.col, s.type) || s.inner || d.rows < 4 || d.cols < 2)
     return false;
   const Window f = flipped(s);  // f(c, r): rows of the source as they lie
   const double pad = c.pad.value_or(0);

@@ -71,12 +71,13 @@ Vals Emitter::mma_steps(const MmaPlan& p, Val k, int64_t unroll, Vals acc) {
     if (!p.groups) return ir_.offset(base[static_cast<size_t>(r)], p.a.rest + step);
     return ir_.offset(ir_.offset(base[static_cast<size_t>(r / 4)], p.stride[r % 4]), p.a.rest + step);
   };
+  // In front of all loads: LLVM keeps their order, and loads held back by a prefetch would all need registers at once.
+  for (int64_t at = 0; p.b_ahead && at < unroll; at++)
+    for (int64_t line = 0; line < p.chunks * p.lanes * bs; line += kLine)
+      ir_.prefetch(ir_.offset(b_row, p.b.rest + (kRowsAhead + at) * p.b.row.n + line), Cache::l1);
   for (int64_t u = 0; u < unroll; u++) {
     Val bp = p.b.row.v ? ir_.offset(b_row, ir_.mul(p.b.row.v, ir_.i64(u))) : b_row;
     const int64_t b_rest = p.b.rest + (p.b.row.v ? 0 : u * p.b.row.n);
-    if (p.b_ahead)
-      for (int64_t line = 0; line < p.chunks * p.lanes * bs; line += kLine)
-        ir_.prefetch(ir_.offset(bp, b_rest + kRowsAhead * p.b.row.n + line), Cache::l1);
     Vals bv;
     for (int64_t j = 0; j < p.chunks; j++) {
       const int64_t bytes = j * p.lanes * p.b.col.n;
