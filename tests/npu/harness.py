@@ -97,12 +97,15 @@ def run(folder, jobs_of):
     compilers = {language: start_compiler(folder, language, jobs) for language, jobs in jobs_of.items()}
     for language, jobs in jobs_of.items():
         write_cases(folder, language, jobs)
-    found = {}
+    programs = {}
     for language, compiler in compilers.items():
         errors = compiler.communicate(timeout=600)[1]
         assert compiler.returncode == 0, errors[:8000]
-        done = subprocess.run([folder / language, f"{language}.cases"], cwd=folder, capture_output=True, text=True, timeout=600)
-        assert done.returncode == 0, done.stderr[-2000:]
-        for result in json.loads(done.stdout):
+        programs[language] = subprocess.Popen([folder / language, f"{language}.cases"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    found = {}
+    for language, running in programs.items():
+        out, errors = running.communicate(timeout=600)
+        assert running.returncode == 0, errors[-2000:]
+        for result in json.loads(out):
             found[language, result["name"]] = result
     return found

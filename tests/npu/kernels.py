@@ -18,6 +18,7 @@ class Kernel:
     shape: tuple  # softmax: dims; products: M, K, N
     golden: bool = False  # its text is kept
     mutate: int = 1  # 1: each sync statement is dropped, 2: also each single sync operation that runs
+    faults: bool = False  # the six faults are planted into its text
 
     @property
     def name(self):
@@ -30,19 +31,20 @@ class Kernel:
 
 KERNELS = (
     Kernel("softmax", (128, 128), golden=True, mutate=2),
-    Kernel("softmax", (37, 100), golden=True, mutate=2),  # ragged rows and columns
+    Kernel("softmax", (37, 100), golden=True, mutate=2, faults=True),  # ragged rows and columns
     Kernel("softmax", (5, 1023), golden=True, mutate=2),  # one element short of whole blocks
     Kernel("softmax", (1, 7)),
     Kernel("softmax", (67, 8)),
     Kernel("softmax", (3, 67, 77)),  # leading dims are rows
     Kernel("softmax", (3, 12000)),  # a row fills a tile
-    Kernel("softmax", (300, 2048)),
+    Kernel("softmax", (50, 2048)),
     Kernel("matmul_bias_relu", (64, 96, 64), golden=True, mutate=2),
     Kernel("matmul_bias_relu", (100, 70, 50), golden=True, mutate=2),
     Kernel("matmul_bias_relu", (17, 33, 130), golden=True, mutate=2),
     Kernel("matmul_bias_relu", (1, 64, 48)),  # one row: the matrix unit works as GEMV
     Kernel("matmul_bias_relu", (5, 1, 7)),
-    Kernel("matmul_bias_relu", (300, 700, 290)),  # several tiles in every direction, rings turn
+    Kernel("matmul_bias_relu", (200, 450, 150)),  # several tiles in every direction, rings turn
+    Kernel("matmul_bias_relu", (40, 600, 40), mutate=2, faults=True),  # K in steps
     Kernel("matmul_bias", (17, 33, 130)),
     Kernel("matmul_bias", (128, 256, 96)),
     Kernel("matmul", (100, 70, 50)),

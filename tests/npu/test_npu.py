@@ -77,12 +77,14 @@ def test_any_number_of_blocks_gives_the_same(run, kernel, target, language):
 
 @each_run
 def test_every_sync_is_needed(run, kernel, target, language):
-    """Each sync statement, and for the smaller kernels each single sync operation, taken out is noticed."""
+    """Each sync statement, and for the smaller kernels each single sync operation, taken out is noticed. Only the first run of a
+    barrier in a loop may be idle: it orders later iterations."""
     r = run(kernel, target, language)
     for level in ("statements", "single")[: kernel.mutate]:
         m = r[level]
-        print(f"{language} {target} {kernel.name}: {m['removed']} {level} removed, {m['noticed']} noticed, {m['open']} of these by an open rule")
-        assert m["removed"] > 0 and m["missed"] == [] and m["noticed"] == m["removed"]
+        print(f"{language} {target} {kernel.name}: {m['removed']} {level} removed, {m['noticed']} noticed, {m['open']} of these by an open rule, {m['idle']} idle")
+        assert m["removed"] > 0 and m["missed"] == [] and m["noticed"] + m["idle"] == m["removed"]
+        assert level == "single" or m["idle"] == 0
 
 
 @each_run
