@@ -87,7 +87,7 @@ class Verifier {
   void result(const Ref& d, const Shape& s, std::string_view what);  // writes s to d: fits, extents taken over
   void vector_source(const Ref& r);
   void vector_result(const Ref& d, std::string_view what, bool fill = false);
-  void scratch(int tmp, const Ref& dst, const std::vector<const Ref*>& operands);
+  void scratch(int tmp, const Ref& dst, const std::vector<const Ref*>& operands, const Stmt& s);
   void instruction(S op, DType t);
   float cycles(S op) const;
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/kernel_verify.h"
+#include "ir/legalise_scratch.h"
 
 namespace gaf::kir {
 namespace {
@@ -59,7 +60,7 @@ void Verifier::result(const Ref& d, const Shape& s, std::string_view what) {
   }
 }
 
-void Verifier::scratch(int tmp, const Ref& dst, const std::vector<const Ref*>& operands) {
+void Verifier::scratch(int tmp, const Ref& dst, const std::vector<const Ref*>& operands, const Stmt& s) {
   if (tmp < 0) return;
   const Tile& t = k_.tiles[static_cast<size_t>(tmp)];
   if (!tiles_[static_cast<size_t>(tmp)].live)
@@ -67,11 +68,16 @@ void Verifier::scratch(int tmp, const Ref& dst, const std::vector<const Ref*>& o
   auto is = [&](const Ref& r) { return r.tile && r.id == tmp; };
   if (is(dst) || std::any_of(operands.begin(), operands.end(), [&](const Ref* r) { return is(*r); }))
     complain("tmp " + t.name + " is an operand");
-  int64_t need = 0;
-  for (const Ref* r : operands) {
+  std::optional<Tile> want = scratch_of(k_, t_, s);
+  int64_t need = want ? want->size_bytes() : 0;
+  for (const Ref* r : operands) {  // no rule for it: room for an operand
+    if (want) break;
     auto [rows, cols] = extents(k_, *r);
     need = std::max(need, bounds_.most(rows * cols) * bytes(type_of(k_, *r)));
   }
+  if (want && t.mem != want->mem)
+    complain("tmp " + t.name + " must lie in " + mem_name(want->mem));
+  if (want && t.type != want->type) complain("tmp " + t.name + " must be " + dtype_name(want->type));
   if (t.size_bytes() < need) complain("tmp " + t.name + " needs " + std::to_string(need) + " bytes");
 }
 
@@ -143,7 +149,7 @@ void Verifier::check(const Map& m) {
                print_expr(k_, shapes[i].cols) + "] does not broadcast to [" + print_expr(k_, s.rows) + ", " +
                print_expr(k_, s.cols) + "]");
   result(m.dst, s, what);
-  scratch(m.tmp, m.dst, refs);
+  scratch(m.tmp, m.dst, refs, {m});
   if ((m.op == S::max || m.op == S::min) && is_float(to) && std::holds_alternative<double>(m.args[1]) &&
       std::holds_alternative<Ref>(m.args[0]))
     complain(what + " with the constant second loses a NaN: write " + what + "(constant, x)", true);
@@ -162,7 +168,7 @@ void Verifier::check(const Reduce& r) {
     complain("reduce: " + show(r.src) + " and " + show(r.dst) + " differ in dtype");
   vector_source(r.src), vector_result(r.dst, what);
   result(r.dst, result_shape(k_, tiles_, {r}), what);
-  scratch(r.tmp, r.dst, {&r.src});
+  scratch(r.tmp, r.dst, {&r.src}, {r});
 }
 
 void Verifier::check(const Mma& m) {

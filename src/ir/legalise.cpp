@@ -1,11 +1,12 @@
 // legalise: turns statements a target has no instruction for into statements it has. Scalar ops without a cost there
 // are expanded from a table of texts over other ops; half precision is computed through f32 where the vector unit does
 // not compute in it; an mma larger than the register tile is split. Results go through tiles of the map memory, reused
-// within a block. Expansions hold to about 1e-6 of the result's size.
+// within a block. Statements that need scratch get it (legalise_scratch.cpp). Expansions hold to about 1e-6 of the result's size.
 #include <algorithm>
 
 #include "base/error.h"
 #include "ir/kernel.h"
+#include "ir/legalise_scratch.h"
 
 namespace gaf::kir {
 namespace {
@@ -58,6 +59,7 @@ class Legaliser {
     Body b = std::move(k_.body);
     k_.body = {};
     k_.body = body(std::move(b));
+    add_scratch(k_, t_);
     return std::move(k_);
   }
 
@@ -128,8 +130,11 @@ class Legaliser {
     const ScalarRow& r = row(op);
     return t_.pipes ? r.npu : t_.isa == "avx512" ? r.avx512 : t_.isa == "avx2" ? r.avx2 : r.sse;
   }
-  // The vector unit computes in this dtype; a 910B does in f16, not in bf16; no CPU level here does in either.
-  bool narrow(DType t) const { return t == DType::bf16 || (t == DType::f16 && !t_.pipes); }
+  // Half precision that the vector unit does not compute in: what a target's file does not list; either kind on a CPU.
+  bool narrow(DType t) const {
+    const std::vector<DType>& has = t_.vector_dtypes;
+    return (t == DType::bf16 || t == DType::f16) && std::find(has.begin(), has.end(), t) == has.end();
+  }
   static bool moves(S op) { return op == S::mov || op == S::cast || op == S::bitcast || op == S::select; }
 
   DType operand_type(const Map& m) const {

@@ -63,6 +63,16 @@ TEST_F(Engine, AnUnneededSyncIsMissed) {
   EXPECT_THAT(drop_each_operation(core.trace).missed, Contains(HasSubstr("barrier of line 20")));
 }
 
+TEST_F(Engine, ABarrierMayBeIdleTheFirstTimeOnly) {
+  in(0), flag(MTE2, V, 0);
+  for (int i = 0; i < 3; i++) barrier(V, 4), vec(1, i ? 1 : 0);
+  const Mutation m = drop_each_operation(core.trace);
+  EXPECT_EQ(m.removed, 5);
+  EXPECT_EQ(m.noticed, 4);
+  EXPECT_EQ(m.idle, 1);
+  EXPECT_TRUE(m.missed.empty());
+}
+
 TEST_F(Engine, ReadsOfUnwrittenBytes) {
   vec(1, 0);
   EXPECT_THAT(run_in_order(core.trace), Contains(Key(HasSubstr("uses bytes that nothing wrote"))));

@@ -50,6 +50,14 @@ Target target_of(const kir::Kernel& k, const Options& options) {
   return load_target(target == options.end() ? k.target : target->second);
 }
 
+Result legalise(const std::string& input, const Options& options) {
+  kir::Kernel k = kir::parse_kernel(input);
+  Target t = target_of(k, options);
+  Result r{{{"kernel", kir::print_kernel(kir::legalise(k, t))}}, {}};
+  if (kir::print_kernel(kir::legalise(kir::legalise(k, t), t)) != r.sections[0].text) r.problems.push_back({0, "a second run changes it"});
+  return r;
+}
+
 // Offsets, then set, wait and fence, as a back end gets them.
 Result sync(const std::string& input, const Options& options) {
   kir::Kernel k = kir::parse_kernel(input);
@@ -67,6 +75,7 @@ void add_steps_ir(Steps& steps) {
   steps["kernel"] = kernel;
   steps["kernel-verify"] = kernel_verify;
   steps["place"] = place;
+  steps["legalise"] = legalise;
   steps["sync"] = sync;
   steps["strip-names"] = strip;
 }

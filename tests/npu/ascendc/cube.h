@@ -80,6 +80,7 @@ struct FixpipeParamsV220 {
   uint32_t dstStride = 0;
   QuantMode_t quantPre = NoQuant;
   bool reluEn = false;
+  uint16_t ndNum = 1;
 };
 template <class T, class U>
 void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& p,
@@ -91,6 +92,7 @@ void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const Fixpip
         npu::require(p.mSize >= 1 && p.mSize <= 8192, "Fixpipe to rows: mSize outside 1..8192", line) &
         npu::require(p.srcStride % 16 == 0 && p.srcStride >= p.mSize,
                      "Fixpipe: srcStride is no multiple of 16 or less than mSize", line) &
+        npu::require(p.ndNum == 1, "Fixpipe: one matrix at a time", line) &
         npu::require(p.dstStride >= p.nSize, "Fixpipe: rows overlap in the destination", line) &
         npu::require((p.quantPre == F322F16) == std::is_same_v<T, half>, "Fixpipe: F322F16 exactly for half results",
                      line)))

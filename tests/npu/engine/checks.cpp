@@ -300,11 +300,22 @@ Mutation drop_each_operation(const std::vector<Op>& trace) {
   const Cells cells(trace);
   const Findings base = find_races(trace, cells);
   Mutation m;
-  for (size_t i = 0; i < trace.size(); i++)
-    if (trace[i].kind != Kind::run)
-      judge(m, trace, cells, base, {.op = int(i)},
-            std::string(name_of(trace[i].kind)) + " of line " + std::to_string(trace[i].line) + ", operation " +
-                std::to_string(i));
+  std::map<int, int> runs;  // of each sync statement
+  for (const Op& op : trace) runs[op.line] += op.kind != Kind::run;
+  std::set<int> begun;
+  for (size_t i = 0; i < trace.size(); i++) {
+    if (trace[i].kind == Kind::run) continue;
+    const int line = trace[i].line;
+    const size_t missed = m.missed.size();
+    judge(
+        m, trace, cells, base, {.op = int(i)},
+        std::string(name_of(trace[i].kind)) + " of line " + std::to_string(line) + ", operation " + std::to_string(i));
+    const bool first = begun.insert(line).second;
+    if (m.missed.size() > missed && first && trace[i].kind == Kind::barrier && runs[line] > 1) {
+      m.idle++;
+      m.missed.pop_back();
+    }
+  }
   return m;
 }
 

@@ -49,6 +49,8 @@ std::string run_scheduled(const std::vector<Op>& trace, uint32_t seed, bool by_s
 
 struct Mutation {
   int removed = 0, noticed = 0, open = 0;  // open: noticed by the open rules only
+  int idle =
+      0;  // not noticed: a barrier's first run, whose statement stands in a loop and orders later iterations only
   std::vector<std::string> missed;
 };
 // Removes each sync operation of the trace alone, then each sync statement of the text with all its operations.

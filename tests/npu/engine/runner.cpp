@@ -91,7 +91,8 @@ std::string json(const std::vector<std::string>& v) {
 }
 std::string json(const Mutation& m) {
   return "{\"removed\": " + std::to_string(m.removed) + ", \"noticed\": " + std::to_string(m.noticed) +
-         ", \"open\": " + std::to_string(m.open) + ", \"missed\": " + json(m.missed) + "}";
+         ", \"open\": " + std::to_string(m.open) + ", \"idle\": " + std::to_string(m.idle) +
+         ", \"missed\": " + json(m.missed) + "}";
 }
 
 struct Run {

@@ -18,6 +18,7 @@ Target npu_target() {
   t.memories = {{Mem::gm, INT64_MAX, 32}, {Mem::ub, 184 << 10, 32}};
   t.edges = {{Mem::gm, Mem::ub, Pipe::mte2, 60}, {Mem::ub, Mem::gm, Pipe::mte3, 60}};
   t.map_dst = Mem::ub, t.map_src = {Mem::ub};
+  t.vector_dtypes = {DType::f16, DType::f32, DType::i16, DType::i32};
   return t;
 }
 

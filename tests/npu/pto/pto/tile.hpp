@@ -134,7 +134,7 @@ struct Dims {
   int64_t at[5] = {N...};
   Dims() { static_assert(dynamic == 0, "dynamic dimensions are given to the constructor"); }
   template <class... A>
-  requires(sizeof...(A) > 0) explicit Dims(A... given) {
+  requires(sizeof...(A) > 0 && (std::is_integral_v<A> && ...)) explicit Dims(A... given) {
     static_assert(sizeof...(A) == dynamic, "one argument for each dynamic dimension");
     const int64_t v[] = {int64_t(given)...};
     int next = 0;
