@@ -69,6 +69,14 @@ void Verifier::check(const Declare& d) {
     complain("tile " + x.name + ": rows must be multiples of " + std::to_string(m->align) + " bytes");
 }
 
+namespace {
+// An empty rectangle touches nothing, so of max(0, n) only n can pass an end.
+Expr unless_empty(const Expr& n) {
+  if (n.op() != ExprOp::max || n.args().size() != 2) return n;
+  return n.args()[0].is(0) ? n.args()[1] : n.args()[1].is(0) ? n.args()[0] : n;
+}
+}  // namespace
+
 void Verifier::check(const View& v) {
   const Buf& b = k_.bufs[static_cast<size_t>(v.buf)];
   const Buf& base = k_.bufs[static_cast<size_t>(b.base)];
@@ -204,7 +212,7 @@ Shape Verifier::reference(const Ref& r, Access a) {
     if (a == Access::loose) continue;
     Expr dim = r.tile ? Expr(i ? k_.tiles[static_cast<size_t>(r.id)].cols : k_.tiles[static_cast<size_t>(r.id)].rows)
                       : k_.bufs[static_cast<size_t>(r.id)].shape[i];
-    Expr over = x.at + (x.n ? (*x.n - Expr(1)) * Expr(x.step) : Expr(0)) - dim;
+    Expr over = x.at + (x.n ? (unless_empty(*x.n) - Expr(1)) * Expr(x.step) : Expr(0)) - dim;
     if (!bounds_.at_most(-x.at, 0)) complain(show(r) + ": index " + std::to_string(i) + " may be negative");
     if (!bounds_.at_most(over, -1)) {
       int64_t by = bounds_.most(over) + 1;

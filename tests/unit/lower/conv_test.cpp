@@ -48,6 +48,15 @@ TEST(Convolution, SizesThatAreExpressions) {
       {{2, 13, 20}});
 }
 
+TEST(Convolution, LongEpilogueOfARaggedRow) {
+  check(R"(graph @k(size W in 5..300, %0: f32[1,9,W,16], %1: f32[32,16,3,3] const, %2: f32[32], %3: f32[1,1,1,32]) -> (%5) {
+  %4 = Conv(%0, %1, %2) {kernel_shape=[3,3], layout="NHWC"} : f32[1,7,W + -2,32]
+  %5 = PRelu(%4, %3) : f32[1,7,W + -2,32]
+}
+)",
+        {{5}, {15}, {70}});
+}
+
 TEST(Convolution, ChannelScaleBehindIt) {
   check(R"(graph @k(%0: f32[2,6,6,8], %1: f32[16,8,1,1] const, %2: f32[2,1,1,16]) -> (%4) {
   %3 = Conv(%0, %1) {kernel_shape=[1,1], layout="NHWC"} : f32[2,6,6,16]
