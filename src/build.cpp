@@ -255,7 +255,7 @@ std::variant<Price, Verdict> Lowerings::price(const Graph& fn, int workers) {
   const Lowered& l = std::get<Lowered>(made);
   std::vector<int64_t> all = hints(fn), sizes;
   for (int s : l.sizes) sizes.push_back(all[static_cast<size_t>(s)]);
-  kir::Work w = kir::analyse(l.kernel, t_, sizes, workers);
+  kir::Work w = kir::analyse(l.kernel, t_, sizes, workers > 0 ? workers : kir::workers_of(l.kernel, t_));
   Price p;
   p.us = w.us, p.compute_us = w.compute_us, p.memory_us = w.memory_us, p.launch_us = w.launch_us;
   p.bytes = w.gm_bytes;

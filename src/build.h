@@ -16,7 +16,7 @@ class Lowerings {
  public:
   explicit Lowerings(Target t) : t_(std::move(t)) {}
   const std::variant<Lowered, Verdict>& get(const Graph& fn);
-  std::variant<Price, Verdict> price(const Graph& fn, int workers);
+  std::variant<Price, Verdict> price(const Graph& fn, int workers);  // 0: all cores of the target
   const Target& target() const { return t_; }
 
  private:

@@ -117,14 +117,15 @@ Planned plan_with(const Model& m, const Settings& s, Lowerings& lowerings) {
   Planned p;
   p.model = m, p.config = s.config, p.target = lowerings.target();
   RewriteLog log;
-  Graph g = run_steps(m.graph, s.config.level, log);
+  Graph g = run_steps(m.graph, s.config.level, log, p.target);
   make_names_unique(g, m.graph);
-  int workers = s.config.threads > 0 ? s.config.threads : default_threads();
+  const bool cpu = p.target.kind == "cpu";
+  const int workers = !cpu ? 0 : s.config.threads > 0 ? s.config.threads : default_threads();
   PlanServices services{[&](const Graph& fn) { return lowerings.price(fn, workers); }};
   Plan plan = plan_kernels(g, p.target, s.config, services);
 
   Report& r = p.report;
-  r.model = m.name, r.target = p.target.name, r.threads = workers, r.settings = s.values;
+  r.model = m.name, r.target = p.target.name, r.threads = cpu ? workers : p.target.cores, r.simulated = !cpu, r.settings = s.values;
   r.totals = plan.totals, r.groups = plan.groups, r.not_fused = plan.not_fused;
   r.totals.ops_before = num_ops(m.graph);
   for (const RewriteLog::Entry& e : log.entries) r.rewrites.push_back({e.name, e.effect, e.nodes});
@@ -193,7 +194,10 @@ CompiledModel::CompiledModel(const Model& m, const Settings& s) : state_(std::ma
   Lowerings lowerings(load_target(s.config.target));
   if (!host_runs(lowerings.target()))
     throw UserError("GAF6005", "this machine does not run code for target " + lowerings.target().name,
-                    "choose target host, or ask only for predictions (explain, fuse)");
+                    lowerings.target().kind == "npu"
+                        ? "choose target host; for this one there are predictions (explain, fuse) and kernels as text "
+                          "(gaf emit --backend ascendc|pto)"
+                        : "choose target host, or ask only for predictions (explain, fuse)");
   State& st = *state_;
   st.planned = plan_with(m, s, lowerings);
   for (const Node& n : st.planned.graph.nodes)

@@ -9,6 +9,7 @@
 #include "base/report.h"
 #include "base/target.h"
 #include "ir/graph.h"
+#include "ir/kernel.h"
 #include "runtime/plan.h"
 
 namespace gaf {
@@ -53,6 +54,31 @@ struct Stats {
   int kernels = 0, compiled = 0, cache_hits = 0, allocations = 0, externs = 0;
   double compile_ms = 0;
 };
+
+// ---- kernels as text, for targets that this machine does not run ----
+enum class NpuBackend : uint8_t { ascendc, pto };
+
+struct EmittedKernel {
+  std::string name, group;                              // group: "" for an op on its own
+  std::vector<std::pair<std::string, std::string>> files;  // name -> text; the same plan gives the same bytes
+  struct Buffer {
+    std::string name;                                   // of the value in the model
+    bool output = false;
+    DType dtype = DType::f16;
+    std::vector<int64_t> dims;                          // as the kernel sees it
+  };
+  std::vector<Buffer> buffers;                          // parameters in order
+  int64_t blocks = 1;                                   // to launch
+  std::vector<std::pair<std::string, int64_t>> peak_bytes;  // of each local memory
+  double gm_read_bytes = 0, gm_write_bytes = 0, predicted_us = 0;
+};
+// The kernels of a planned model, or of one group or kernel of it. Every op must be in a kernel: UserError GAF4002 (4003
+// for control flow) for all others at once, GAF3105 for a free dimension, GAF1102 if the target is no NPU, GAF5004 if a
+// text fails its check.
+std::vector<EmittedKernel> emit_kernels(const Planned& p, NpuBackend b, const std::string& only = "");
+void need_npu(const Target& t, NpuBackend b);  // that UserError GAF1102, before anything is loaded
+// A kernel as `lower` wrote it, with addresses and synchronisation, checked.
+kir::Kernel finish_npu_kernel(kir::Kernel k, const Target& t);
 
 // Ready to run. Thread-safe.
 class CompiledModel {

@@ -17,19 +17,20 @@ constexpr Step kSteps[] = {
     {"simplify", 2, simplify_all},
     {"fold-affine", 1, fold_affine},
     {"recognise-composites", 2, recognise_composites},
-    {"channels-last", 1, layout},         // after fold-affine: scales and shifts are constants of the channel axis there
+    {"channels-last", 1, layout, true},   // after fold-affine: scales and shifts are constants of the channel axis there
 };
 constexpr Step kUnfused[] = {             // level 0 keeps one node per node as loaded
     {"fold-constants", 0, fold},
-    {"channels-last", 0, layout_only},
+    {"channels-last", 0, layout_only, true},
 };
 
 }  // namespace
 
 std::span<const Step> steps() { return kSteps; }
 
-Graph run_steps(Graph g, int level, RewriteLog& log) {
+Graph run_steps(Graph g, int level, RewriteLog& log, const Target& t) {
   auto run = [&](const Step& s) {
+    if (s.registers && t.map_dst != Mem::reg) return;
     g = s.run(g, log);
     std::vector<Problem> bad = verify_graph(g);
     GAF_CHECK(bad.empty()) << "after step " << s.name << ": node " << bad[0].node << ": " << bad[0].text << "\n" << print_graph(g);

@@ -35,7 +35,7 @@ class Analyser {
   Verdict run() {
     RewriteLog log;
     const Graph as_given = infer(canonicalise(infer(a_.source))).graph;
-    const Graph g = run_steps(as_given, 2, log);
+    const Graph g = run_steps(as_given, 2, log, a_.target);
     const Groups groups(g, FusionConfig{});
     std::vector<uint32_t> nodes;
     for (uint32_t i = 0; i < g.nodes.size(); i++) {
@@ -68,7 +68,7 @@ class Analyser {
 
  private:
   Analysis& a_;
-  int workers_;
+  int workers_;  // 0: all cores of the target
   Lowerings lowerings_;
 
   void price_apart(const Groups& groups, const std::vector<uint32_t>& nodes) {
@@ -140,7 +140,7 @@ class Analyser {
 
   // Takes the kernel if it is the first or faster than the one before.
   void offer(kir::Kernel k, std::vector<Analysis::Argument> args, const Graph& g) {
-    const kir::Work w = kir::analyse(k, a_.target, hinted_sizes(k, g), workers_);
+    const kir::Work w = kir::analyse(k, a_.target, hinted_sizes(k, g), workers_ > 0 ? workers_ : kir::workers_of(k, a_.target));
     if (!a_.kernel.body.empty() && w.us >= a_.predicted_us) return;
     a_.kernel = std::move(k), a_.args = std::move(args);
     a_.predicted_us = w.us, a_.regs = w.regs_added, a_.ub_bytes = 0;
@@ -161,7 +161,7 @@ Analysis analyse_part(Graph source, const Target& t) {
   Analysis a;
   a.source = std::move(source), a.target = t;
   try {
-    a.verdict = Analyser(a, default_threads()).run();
+    a.verdict = Analyser(a, t.kind == "cpu" ? default_threads() : 0).run();
   } catch (const InternalError& e) {
     a.verdict = Verdict::no("compile-failed", e.what());
   }

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "api/internal.h"
+#include "codegen/npu/npu.h"
 #include "frontend/gaf_text.h"
 
 namespace gaf {
@@ -161,12 +162,21 @@ bool can_fuse(const FusionPlan& plan, const HWResource& resource) {
 }
 
 std::string codegen_jit(const FusionPlan& plan) {
-  return guarded([&] { return kir::print_kernel(kernel_of(plan).kernel); });
+  return guarded([&] {
+    const Analysis& a = kernel_of(plan);
+    if (a.target.kind == "cpu") return kir::print_kernel(a.kernel);
+    return emit_npu(finish_npu_kernel(a.kernel, a.target), a.target, NpuLanguage::ascendc);
+  });
 }
 
-std::string compile_to_pto(const FusionPlan&) {
-  return guarded(
-      []() -> std::string { throw UserError("GAF4009", "compile_to_pto is not available in this version"); });
+std::string compile_to_pto(const FusionPlan& plan) {
+  return guarded([&] {
+    const Analysis& a = kernel_of(plan);
+    if (a.target.kind == "cpu")
+      throw UserError("GAF1102", "compile_to_pto writes kernels for an NPU; the plan is for " + a.target.name,
+                      "analyse the nodes for an NPU: analyze_fusion_opportunity(part, \"ascend910b\")");
+    return emit_npu(finish_npu_kernel(a.kernel, a.target), a.target, NpuLanguage::pto);
+  });
 }
 
 }  // namespace v0

@@ -36,12 +36,14 @@ std::string setting(const Report& r, const std::string& name) {
 }  // namespace
 
 std::string Report::text() const {
-  std::string s = fmt::format("model {}   target {} ({} thread{})   strategy {}   level {}\n", model, target, threads,
-                              threads == 1 ? "" : "s", setting(*this, "strategy"), setting(*this, "level"));
-  s += fmt::format("ops {} -> {}   kernels {} -> {}   bytes {} -> {}   predicted {} -> {} us ({:+.1f} %)",
+  std::string s = fmt::format("model {}   target {} ({} {}{})   strategy {}   level {}\n", model, target, threads,
+                              simulated ? "core" : "thread", threads == 1 ? "" : "s", setting(*this, "strategy"),
+                              setting(*this, "level"));
+  const std::string unit = simulated ? "us simulated" : "us";
+  s += fmt::format("ops {} -> {}   kernels {} -> {}   bytes {} -> {}   predicted {} -> {} {} ({:+.1f} %)",
                    totals.ops_before, totals.ops_after, totals.kernels_before, totals.kernels_after,
                    mb(totals.bytes_before), mb(totals.bytes_after), us(totals.predicted_us_before),
-                   us(totals.predicted_us_after), change({totals.predicted_us_before, totals.predicted_us_after}));
+                   us(totals.predicted_us_after), unit, change({totals.predicted_us_before, totals.predicted_us_after}));
   if (!std::isnan(totals.measured_us_before))
     s += fmt::format("   measured {} -> {} us", us(totals.measured_us_before), us(totals.measured_us_after));
   s += "\n";
@@ -50,7 +52,7 @@ std::string Report::text() const {
     if (!std::isnan(g.compile_ms))
       s += fmt::format("   kernel {:.1f} ms to compile ({})", g.compile_ms, g.cached ? "cache hit" : "cache miss");
     s += fmt::format("\n    {} ({})\n    why       {}\n", join(g.nodes, " + "), join(g.original_nodes, " "), g.why);
-    s += fmt::format("    predicted {} -> {} us", us(g.predicted_us.before), us(g.predicted_us.after));
+    s += fmt::format("    predicted {} -> {} {}", us(g.predicted_us.before), us(g.predicted_us.after), unit);
     if (!std::isnan(g.measured_us.before))
       s += fmt::format("    measured {} -> {} us", us(g.measured_us.before), us(g.measured_us.after));
     s += fmt::format("    bytes {} -> {}    reg {:.0f} %  ub {:.0f} %{}\n", mb(g.bytes.before), mb(g.bytes.after),
@@ -155,6 +157,7 @@ Json Report::json() const {
                        {"graph_hash", graph_hash},
                        {"target", target},
                        {"threads", threads},
+                       {"simulated", simulated},
                        {"settings", set},
                        {"totals", tot},
                        {"groups", gs},

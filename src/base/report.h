@@ -64,7 +64,8 @@ struct Totals {
 
 struct Report {
   std::string model, graph_hash, target;
-  int threads = 0;
+  int threads = 0;                           // cores of a simulated target
+  bool simulated = false;                    // times come from the target's file alone: an NPU
   std::map<std::string, Setting> settings;
   Totals totals;
   std::vector<GroupReport> groups;

@@ -69,7 +69,7 @@ constexpr OptionRow kOptions[] = {
     {"--rtol", Takes::value, "compare", nullptr, "X", "relative tolerance (default by dtype)"},
     {"--atol", Takes::value, "compare", nullptr, "X", "absolute tolerance (default by dtype)"},
     {"--trials", Takes::value, "compare", nullptr, "N", "sets of random inputs (default 1)"},
-    {"--backend", Takes::value, "emit", nullptr, "NAME", "cpu (default)"},
+    {"--backend", Takes::value, "emit", nullptr, "NAME", "cpu (default), ascendc or pto"},
     {"--kind", Takes::value, "emit", nullptr, "NAME", "source = kernel IR (default), ir = LLVM IR"},
     {"--group", Takes::value, "emit", nullptr, "ID", "only this group's kernel"},
     // output

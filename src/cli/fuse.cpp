@@ -23,9 +23,9 @@ int command_fuse(const Session& s) {
   s.write_report(r);
   const auto eliminated =
       std::count_if(r.nodes.begin(), r.nodes.end(), [](const auto& n) { return n.second.fate == "eliminated"; });
-  s.say(fmt::format("{} ops -> {} ops ({} group{}, {} eliminated), predicted {:.0f} -> {:.0f} us, wrote {}",
+  s.say(fmt::format("{} ops -> {} ops ({} group{}, {} eliminated), predicted {:.0f} -> {:.0f} us{}, wrote {}",
                     r.totals.ops_before, r.totals.ops_after, r.groups.size(), r.groups.size() == 1 ? "" : "s",
-                    eliminated, r.totals.predicted_us_before, r.totals.predicted_us_after, path));
+                    eliminated, r.totals.predicted_us_before, r.totals.predicted_us_after, r.simulated ? " simulated" : "", path));
   const Json report = r.json();
   s.document(Json::object(
       {{"schema", "gaf.fuse/1"}, {"output", path}, {"totals", report["totals"]}, {"groups", report["groups"]}}));

@@ -31,11 +31,11 @@ int command_version(bool json) {
     fmt::print("{}\n", Json::object({{"schema", "gaf.version/1"},
                                      {"version", GAF_VERSION},
                                      {"cpu", Json::array_of(cpu)},
-                                     {"backends", Json::array({"cpu"})},
+                                     {"backends", Json::array({"cpu", "ascendc", "pto"})},
                                      {"targets", Json::array_of(shipped_targets())}})
                            .dump());
   else
-    fmt::print("gaf {} (cpu: {}; backends: cpu)\n", GAF_VERSION, fmt::join(cpu, " "));
+    fmt::print("gaf {} (cpu: {}; backends: cpu ascendc pto)\n", GAF_VERSION, fmt::join(cpu, " "));
   return 0;
 }
 

@@ -51,6 +51,7 @@ std::variant<Lowered, Verdict> lower(const Graph& fn, const Target& t) {
 #else
       (void)verify;
 #endif
+      if (works_on_tiles(t)) done->kernel = kir::legalise(std::move(done->kernel), t);
       return std::move(*done);
     }
     if (!no) no = std::get<Verdict>(std::move(*a));

@@ -31,7 +31,8 @@ struct KernelArg {
 };
 
 struct Lowered {
-  kir::Kernel kernel;                      // size symbols = those of the function's syms that it uses, named alike
+  kir::Kernel kernel;                      // size symbols = those of the function's syms that it uses, named alike; legal
+                                           // on a target whose statements work on tiles
   std::vector<KernelArg> args;             // one per kernel parameter
   std::vector<int> sizes;                  // graph symbol of each size parameter, in order
   std::string_view template_name;          // "pointwise" "row" "contraction" "conv" "depthwise" "pool" "attention" "copy"

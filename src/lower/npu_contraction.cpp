@@ -50,12 +50,20 @@ class Writer {
     if (p_.bias >= 0) bias_ = of[static_cast<size_t>(p_.bias)];
     out_ = b_.buf(kir::Role::out, DType::f16, {p_.m, p_.n});
     const int64_t down = (p_.m + s_.m - 1) / s_.m, across = (p_.n + s_.n - 1) / s_.n;
-    std::vector<std::pair<Expr, Expr>> ranges;  // an axis of one tile is none
-    if (down > 1 || across == 1) ranges.push_back({0, down});
-    if (across > 1) ranges.push_back({0, across});
-    b_.par(ranges, [&](const std::vector<Expr>& at) {
-      result_tile(down > 1 ? at.front() : Expr(0), across > 1 ? at.back() : Expr(0));
-    });
+    // an axis of one tile is none
+    kir::For nest{{}, kir::LoopKind::par, {}};
+    auto axis = [&](const char* name, int64_t tiles) -> Expr {
+      b_.k.syms.push_back({name, kir::SymKind::loop});
+      const int sym = static_cast<int>(b_.k.syms.size()) - 1;
+      nest.axes.push_back({sym, 0, tiles, 1});
+      return Expr::sym(sym);
+    };
+    const Expr row = down > 1 || across == 1 ? axis("i", down) : Expr(0),
+               col = across > 1 ? axis("j", across) : Expr(0);
+    b_.open.push_back(&nest.body);
+    result_tile(row, col);
+    b_.open.pop_back();
+    b_.put({std::move(nest)});
     return std::move(b_.k);
   }
 

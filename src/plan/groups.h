@@ -46,6 +46,7 @@ bool alias_view(const Node& n);
 bool inner_constant(const Graph& g, Value v);  // stands inside kernel functions
 
 // ---- names.cpp ----
+std::string without_names(std::string verdict);  // functions are priced without names, so that equal ones are priced once
 std::string friendly_name(const Graph& g, const Node& n);                      // BiasAdd, ReLU, LayerNorm, ...
 std::string kernel_label(const Graph& g, const std::vector<uint32_t>& nodes);  // matmul_bias_relu_fused
 std::string group_kind(const Graph& g, const std::vector<uint32_t>& nodes);    // elementwise reduction matmul conv attention mixed

@@ -79,8 +79,8 @@ Verdict Growth::worth(int a, int b, double slack) {
   std::vector<uint32_t> u = groups.united(a, b);
   const auto& p = price(u);
   if (const Verdict* no = std::get_if<Verdict>(&p)) {
-    Verdict v = *no;  // functions are priced without names, so that equal ones are priced once
-    for (size_t at; (at = v.text.find(" ''")) != std::string::npos;) v.text.erase(at, 3);
+    Verdict v = *no;
+    v.text = without_names(std::move(v.text));
     return v;
   }
   const Price& fused = std::get<Price>(p);

@@ -62,4 +62,9 @@ std::string group_kind(const Graph& g, const std::vector<uint32_t>& nodes) {
   return contractions ? "matmul" : convs ? "conv" : reductions ? "reduction" : "elementwise";
 }
 
+std::string without_names(std::string verdict) {
+  for (size_t at; (at = verdict.find(" ''")) != std::string::npos;) verdict.erase(at, 3);
+  return verdict;
+}
+
 }  // namespace gaf

@@ -107,7 +107,7 @@ class Writer {
       }
       uint32_t made = out_.add(std::move(n)).node;
       for (uint32_t r = 0; r < g_.nodes[i].types.size(); r++) map_[{i, r}] = {made, r};
-      std::string why = refused ? std::get<Verdict>(*refused).text : growth_.groups.refusal(i);
+      const std::string why = refused ? without_names(std::get<Verdict>(*refused).text) : growth_.groups.refusal(i);
       record(i, host ? "extern" : "view", "", host ? why : "", 0, 0);
       if (!host) continue;
       plan_.totals.externs++, plan_.totals.ops_before++, plan_.totals.ops_after++;
@@ -175,6 +175,7 @@ class Writer {
       r.original_nodes.insert(r.original_nodes.end(), names.begin(), names.end());
       if (std::find(out.begin(), out.end(), Value{n, 0}) == out.end()) values++, inner += value_bytes(g_, {n, 0});
     }
+    r.simulated = t_.kind == "npu";
     r.bytes = {b, p.bytes}, r.predicted_us = {us, p.us};
     r.gain = us > 0 ? 100 * (us - p.us) / us : 0;
     r.launches_saved = static_cast<int>(r.nodes.size()) - 1;

@@ -59,7 +59,7 @@ def document(folder, *words, **kw):
 @pytest.mark.contract("C18")
 def test_version(folder):
     text = gaf(folder, "--version").stdout
-    assert text.startswith("gaf 0.1.0 (cpu: ") and text.rstrip().endswith("; backends: cpu)")
+    assert text.startswith("gaf 0.1.0 (cpu: ") and text.rstrip().endswith("; backends: cpu ascendc pto)")
     d = document(folder, "--version")
     assert d["schema"] == "gaf.version/1" and "cpu" in d["backends"]
 
@@ -184,7 +184,7 @@ def test_emit(folder):
         assert (folder / "out/kernels" / name).read_text().strip()
     d = document(folder, "emit", "m.onnx", "-o", "out/ir", "--kind", "ir", "--strategy", "aggressive")
     assert "define" in (folder / "out/ir" / d["files"][0]).read_text()
-    assert "GAF4009" in gaf(folder, "emit", "m.onnx", "-o", "out", "--backend", "pto", code=2).stderr
+    assert "GAF4009" in gaf(folder, "emit", "m.onnx", "-o", "out", "--kind", "project", code=2).stderr
 
 
 @pytest.mark.contract("C19")

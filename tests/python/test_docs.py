@@ -1,5 +1,5 @@
 """The documentation's commands do what it says: every fenced `sh` and `python` block of README.md and docs/*.md runs, in an empty
-folder that holds a small model, block.onnx, and must end well. Blocks of other languages (`text`, `cpp`) are not run. Links
+folder that holds the small models block.onnx and softmax_f16.onnx, and must end well. Blocks of other languages (`text`, `cpp`) are not run. Links
 between the documents lead somewhere."""
 
 import os
@@ -30,7 +30,7 @@ def blocks():
 
 @pytest.fixture()
 def folder(tmp_path):
-    """LayerNormalization, SiLU, Gemm on [4, 64]."""
+    """LayerNormalization, SiLU, Gemm on [4, 64]; and a softmax of float16."""
     rng = np.random.default_rng(3)
     weights = {"g": rng.standard_normal(64), "b": rng.standard_normal(64), "w": rng.standard_normal((64, 32)) / 8, "c": rng.standard_normal(32)}
     nodes = [helper.make_node("LayerNormalization", ["x", "g", "b"], ["n"], "norm", axis=-1), helper.make_node("Sigmoid", ["n"], ["s"], "sigmoid"), helper.make_node("Mul", ["n", "s"], ["u"], "gate"),
@@ -38,6 +38,9 @@ def folder(tmp_path):
     info = lambda name, shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)  # noqa: E731
     graph = helper.make_graph(nodes, "block", [info("x", [4, 64])], [info("y", [4, 32])], [numpy_helper.from_array(a.astype(np.float32), n) for n, a in weights.items()])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "block.onnx")
+    half = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT16, [8, 100])  # noqa: E731
+    softmax = helper.make_graph([helper.make_node("Softmax", ["x"], ["y"], "softmax", axis=-1)], "softmax", [half("x")], [half("y")])
+    onnx.save(helper.make_model(softmax, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "softmax_f16.onnx")
     return tmp_path
 
 

@@ -41,7 +41,7 @@ class AscendC final : public CLanguage {
     } else {
       to += ", " + number(d.tile->rows);
     }
-    const bool far = l1 && !(s.stride.is_num() && s.stride.num() <= 65535);
+    const bool far = l1 && !s.rows.is(1) && !(s.stride.is_num() && s.stride.num() <= 65535);
     line(help_.need(!l1   ? "gm_to_ub"
                     : far ? "long_gm_to_l1"
                           : "gm_to_l1") +

@@ -7,28 +7,25 @@
 //              4 operands of a vector statement have rows of equal length; a column operand and a reduction have a
 //              `tmp`
 //                that is large enough
-//              5 indices stay clear of negative numbers under / and %; names are none of the language's own
+//              5 indices stay clear of negative numbers under / and %; the kernel's name is none of the language's own
 //  memory      6 every tile has an offset; offset and ring slots are aligned; the last slot ends inside the memory
-//              7 tiles alive together do not overlap
+//              7 no two tiles share bytes: events order the uses of one tile only
 //              8 rows are whole 32 B blocks (ub), fractals are whole (l1, l0), bias rows whole 64 B units (bt)
 //  limits      9 those that the instructions' documents state: see kLimit in check_statement.cpp
 //  PTO        10 one valid shape a tile, known where the tile is declared
-//  events     11 ids 0 to 7; each set is waited for before the next; nothing waits for what is not set; all waited for
-//  at
+//  events     11 ids that the target has; each set is waited for before the next; nothing waits for what is not set;
+//  all waited for at
 //                the end (by running the sync statements)
 //             12 one id of a source pipe belongs to one destination pipe, which is right under both documented readings
 //             13 a fence is on a pipe that has one
-//             14 a ring steps with loops of constant length
 #pragma once
 #include "codegen/npu/walk.h"
 
 namespace gaf::npu {
 
-int64_t slot_bytes(const Target& t, const kir::Tile& x);  // from one ring slot to the next
-
 using Report = std::function<void(const kir::Stmt& s, std::string text, bool unsupported)>;
 void check_memory(const kir::Kernel& k, const Target& t, const Report& r);                     // 6 to 8
-void check_statements(const kir::Kernel& k, const Target& t, NpuLanguage l, const Report& r);  // 1 to 5, 9, 10, 14
+void check_statements(const kir::Kernel& k, const Target& t, NpuLanguage l, const Report& r);  // 1 to 5, 9, 10
 void check_events(const kir::Kernel& k, const Target& t, const Report& r);                     // 11 to 13
 
 }  // namespace gaf::npu

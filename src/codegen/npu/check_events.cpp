@@ -10,7 +10,6 @@ using namespace kir;
 
 namespace {
 
-constexpr int64_t kIds = 8;        // of the hardware, for each source pipe
 constexpr int64_t kLongLoop = 96;  // longer loops leave out iterations in the middle ...
 constexpr int64_t kPeriod = 48;    // ... a multiple of this many, so that ring slots go on as they would
 
@@ -18,6 +17,7 @@ std::string pipe(Pipe p) { return std::string(kPipeName[static_cast<int>(p)]); }
 
 struct Run {
   const Kernel& k;
+  const Target& t;
   const Report& report;
   std::set<const Stmt*>& told;
   int64_t first, count;  // of the par loop's iterations; count < 0: all
@@ -67,7 +67,7 @@ struct Run {
     if (y.from == y.to) return tell(s, "an event from a pipe to itself: a fence orders one pipe");
     const int64_t id = eval(y.event);
     const std::string name = "event " + std::to_string(id) + " from " + pipe(y.from) + " to " + pipe(y.to);
-    if (id < 0 || id >= kIds) return tell(s, name + ": ids are 0 to 7");
+    if (id < 0 || id >= t.event_ids) return tell(s, name + ": ids are 0 to " + std::to_string(t.event_ids - 1));
     auto [o, fresh] = owner.emplace(std::pair(y.from, id), y.to);
     if (!fresh && o->second != y.to)
       return tell(s, name + " has the id of one from " + pipe(y.from) + " to " + pipe(o->second) +
@@ -86,10 +86,10 @@ struct Run {
 
 }  // namespace
 
-void check_events(const Kernel& k, const Target&, const Report& r) {
+void check_events(const Kernel& k, const Target& t, const Report& r) {
   std::set<const Stmt*> told;
   auto run = [&](int64_t first, int64_t count) {
-    Run x{k, r, told, first, count, std::vector<int64_t>(k.syms.size(), 0), {}, {}};
+    Run x{k, t, r, told, first, count, std::vector<int64_t>(k.syms.size(), 0), {}, {}};
     x.body(k.body);
     for (auto& [key, s] : x.up)
       x.tell(*s, "event " + std::to_string(std::get<2>(key)) + " from " + pipe(std::get<0>(key)) + " to " +

@@ -6,23 +6,20 @@ namespace gaf::npu {
 using namespace kir;
 
 namespace {
-int64_t up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 std::string mem_name(Mem m) { return std::string(kMemName[static_cast<int>(m)]); }
 
 struct Checker {
   const Kernel& k;
   const Target& t;
   const Report& report;
-  std::vector<int> alive;
+  std::vector<int> placed;
 
   void body(const Body& b) {
-    const size_t outside = alive.size();
     for (const Stmt& s : b) {
       if (const Declare* d = std::get_if<Declare>(&s.alt)) declare(s, d->tile);
       if (const For* f = std::get_if<For>(&s.alt)) body(f->body);
       if (const If* i = std::get_if<If>(&s.alt)) body(i->yes), body(i->no);
     }
-    alive.resize(outside);
   }
 
   void declare(const Stmt& s, int id) {
@@ -34,16 +31,16 @@ struct Checker {
     if (x.at < 0) return fault("the tile has no offset: place it first");
     if (x.at % m->align)
       fault("offset " + std::to_string(x.at) + " is no multiple of " + std::to_string(m->align) + " bytes");
-    if (x.at + (x.ring - 1) * slot_bytes(t, x) + x.size_bytes() > m->bytes)
-      fault("ends at byte " + std::to_string(x.at + (x.ring - 1) * slot_bytes(t, x) + x.size_bytes()) + " of " +
+    if (x.at + (x.ring - 1) * slot_bytes(x, t) + x.size_bytes() > m->bytes)
+      fault("ends at byte " + std::to_string(x.at + (x.ring - 1) * slot_bytes(x, t) + x.size_bytes()) + " of " +
             mem_name(x.mem) + ", which has " + std::to_string(m->bytes));
     shape(s, x);
-    for (int other : alive) {
+    for (int other : placed) {
       const Tile& o = k.tiles[static_cast<size_t>(other)];
-      if (o.mem == x.mem && x.at < o.at + slot_bytes(t, o) * o.ring && o.at < x.at + slot_bytes(t, x) * x.ring)
-        fault("overlaps tile " + o.name + ", which is alive");
+      if (o.mem == x.mem && x.at < o.at + slot_bytes(o, t) * o.ring && o.at < x.at + slot_bytes(x, t) * x.ring)
+        fault("shares bytes with tile " + o.name);
     }
-    alive.push_back(id);
+    placed.push_back(id);
   }
 
   // Whole blocks in ub, whole fractals of 16 rows by 32 B in l1 and l0, whole units of 64 B in bt.
@@ -63,11 +60,6 @@ struct Checker {
   }
 };
 }  // namespace
-
-int64_t slot_bytes(const Target& t, const Tile& x) {
-  const MemoryRow* m = t.memory(x.mem);
-  return up(x.size_bytes(), m ? std::max(m->align, 1) : 1);
-}
 
 void check_memory(const Kernel& k, const Target& t, const Report& r) { Checker{k, t, r, {}}.body(k.body); }
 

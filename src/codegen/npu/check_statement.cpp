@@ -1,7 +1,8 @@
-// Rules 1 to 5, 9, 10 and 14: what each statement may be, for the device and for the language.
+// Rules 1 to 5, 9 and 10: what each statement may be, for the device and for the language.
 #include <algorithm>
 
 #include "codegen/npu/check.h"
+#include "codegen/npu/index.h"
 
 namespace gaf::npu {
 
@@ -20,16 +21,6 @@ constexpr int64_t fix_cols = 4095, fix_rows = 8192;
 constexpr int64_t column_rows = 8 * repeats;
 }  // namespace limit
 
-constexpr std::string_view kTaken[] = {
-    // C++
-    "auto", "bool", "break", "case", "char", "class", "const", "continue", "default", "delete", "do", "double", "else",
-    "enum", "extern", "false", "float", "for", "goto", "if", "inline", "int", "long", "new", "operator", "private",
-    "public", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true",
-    "try", "typedef", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "int64_t",
-    "half",
-    // of the generated text
-    "least", "most", "share", "view", "rows_of", "mmad", "pto", "AscendC"};
-
 struct Checker final : Walk {
   Checker(const Kernel& k, const Target& t, NpuLanguage l, const Report& report)
       : Walk(k), t_(t), l_(l), report_(report), facts_(k, t), ranges_(k.syms.size()) {}
@@ -39,7 +30,7 @@ struct Checker final : Walk {
     at_ = &k_.body.front();
     if (!t_.pipes) cannot("target " + t_.name + " has no pipes to generate this language for");
     if (!size_symbols(k_).empty()) cannot("sizes must be known: give every free dimension a value");
-    name(k_.name);
+    if (taken(k_.name)) cannot("the name " + k_.name + " is one of the language's own");
     run();
   }
 
@@ -69,16 +60,7 @@ struct Checker final : Walk {
                s.alt);
   }
 
-  // ---- names and index expressions ----
-  void name(const std::string& n) {
-    auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-    const bool word = !n.empty() && letter(n[0]) &&
-                      std::all_of(n.begin(), n.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
-    const bool parameter = n.size() > 1 && (n[0] == 'p' || n[0] == 'g') &&
-                           std::all_of(n.begin() + 1, n.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (!word || parameter || std::find(std::begin(kTaken), std::end(kTaken), n) != std::end(kTaken))
-      cannot("the name " + n + " is one of the language's own");
-  }
+  // ---- index expressions ----
   void index(const Expr& x) {
     if (x.is_num() || x.op() == ExprOp::sym) return;
     const auto args = x.args();
@@ -88,7 +70,6 @@ struct Checker final : Walk {
   }
   void axis(const Axis& a) {
     index(a.lo), index(a.hi);
-    name(k_.syms[static_cast<size_t>(a.sym)].name);
     ranges_[static_cast<size_t>(a.sym)] = {a.lo.range(ranges_).lo,
                                            std::max(a.lo.range(ranges_).lo, a.hi.range(ranges_).hi - 1)};
   }
@@ -97,16 +78,9 @@ struct Checker final : Walk {
   // ---- declarations ----
   void declare(int id) {
     const Tile& t = tile(id);
-    name(t.name);
     (t.mem == Mem::ub ? vector_ : cube_) = true;
     if (cube_ && vector_) cannot("one kernel cannot use the cube's and the vector unit's memories");
     if (c_type(t.type).empty()) cannot("dtype " + dtype(t.type));
-    if (t.ring > 1)
-      for (size_t i = 0; i < nest_.size(); i++)
-        for (const Axis& a : nest_[i]->axes)
-          if (i > 0 && !ceildiv(a.hi - a.lo, a.step).is_num())
-            fault("a ring needs loops of constant length around it, and " + k_.syms[static_cast<size_t>(a.sym)].name +
-                  " is not");
     const TileUse& w = facts_.whole[static_cast<size_t>(id)];
     if (l_ == NpuLanguage::ascendc || !w.tile) return;
     if (!facts_.one_extent[static_cast<size_t>(id)])
@@ -204,7 +178,8 @@ struct Checker final : Walk {
     return true;
   }
   bool computes(DType t, bool integers) {
-    if (t == DType::f16 || t == DType::f32 || (integers && (t == DType::i16 || t == DType::i32))) return true;
+    const bool unit = std::find(t_.vector_dtypes.begin(), t_.vector_dtypes.end(), t) != t_.vector_dtypes.end();
+    if (unit && (is_float(t) || integers)) return true;
     return fault("the vector unit does not compute this in " + dtype(t)), false;
   }
   static bool casts(DType a, DType b) {

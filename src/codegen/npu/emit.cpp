@@ -1,6 +1,7 @@
 // emit_npu: numbers the kernel's lines, runs the checker, then walks the statements and hands each to the language.
 #include "base/error.h"
 #include "codegen/npu/check.h"
+#include "codegen/npu/index.h"
 #include "codegen/npu/walk.h"
 
 namespace gaf {
@@ -77,7 +78,7 @@ class Emitter final : public Walk {
     TileUse u = f_.whole[static_cast<size_t>(id)];
     if (!u.tile) u = {&t, t.rows, t.cols};  // scratch only
     Expr at = t.at;
-    if (t.ring > 1) at += mod(running(), t.ring) * slot_bytes(f_.t, t);
+    if (t.ring > 1) at += ring_slot(k_, nest_, t.ring) * slot_bytes(t, f_.t);
     to_.declare(u, at);
   }
   void map(const Map& m, const Stmt& s) {
@@ -106,16 +107,18 @@ Facts::Facts(const Kernel& k, const Target& t)
 }  // namespace npu
 
 std::string emit_npu(const Kernel& built, const Target& t, NpuLanguage l) {
-  const Kernel k = parse_kernel(print_kernel(built));  // its statements know their lines
+  Kernel k = parse_kernel(print_kernel(built));  // its statements know their lines
   if (const std::vector<NpuProblem> found = check_npu(k, t, l); !found.empty()) {
     const NpuProblem& p = found.front();
     UserError e(p.unsupported ? "GAF4002" : "GAF5004",
                 "kernel " + k.name + ", line " + std::to_string(p.line) + ": `" + p.statement + "`: " + p.text);
     throw e;
   }
+  k = npu::with_free_names(std::move(k));
   const npu::Facts facts(k, t);
-  if (l == NpuLanguage::pto_text) throw UserError("GAF4009", ".pto text is not available in this version");
-  const std::unique_ptr<npu::Language> to = l == NpuLanguage::ascendc ? npu::ascendc(facts) : npu::pto(facts);
+  const std::unique_ptr<npu::Language> to = l == NpuLanguage::ascendc ? npu::ascendc(facts)
+                                            : l == NpuLanguage::pto   ? npu::pto(facts)
+                                                                      : npu::pto_text(facts);
   npu::Emitter(facts, *to).run();
   return to->file();
 }
@@ -129,7 +132,7 @@ int64_t npu_blocks(const Kernel& k, const Target& t) {
     for (const Axis& a : f->axes) n *= ceildiv(a.hi - a.lo, a.step);
     if (n.is_num()) trips = n.num();
   });
-  return std::min<int64_t>(trips, t.cores);
+  return std::min<int64_t>(trips, workers_of(k, t));
 }
 
 }  // namespace gaf

@@ -74,11 +74,4 @@ MemoryUse Walk::memory(const Ref& r) const {
   return u;
 }
 
-Expr Walk::running() const {
-  Expr n = 0;
-  for (const For* f : nest_)
-    for (const Axis& a : f->axes) n = n * ceildiv(a.hi - a.lo, a.step) + floordiv(Expr::sym(a.sym) - a.lo, a.step);
-  return n;
-}
-
 }  // namespace gaf::npu

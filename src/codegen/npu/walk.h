@@ -26,8 +26,6 @@ class Walk {
   TileUse result(const kir::Stmt& s) const;  // of the tile that s writes, with the extents it gets
   MemoryUse memory(const kir::Ref& r) const;
   bool is_column(const kir::Ref& r) const;  // one value a row
-  // Iterations so far of the loops around, the whole nest counted through: a ring steps once with each.
-  Expr running() const;
   const kir::Tile& tile(int id) const { return k_.tiles[static_cast<size_t>(id)]; }
 
  private:

@@ -163,8 +163,8 @@ GAF_API size_t estimate_ub_usage(const FusionPlan& plan);
 // One kernel, and at most 80 % of each resource; exactly 80 % passes.
 GAF_API bool can_fuse(const FusionPlan& plan, const HWResource& resource);
 
-// The kernel as kernel IR text, always the same for the same plan. CompileError with the reason if the plan is no
-// kernel.
+// The kernel as kernel IR text, or as Ascend C if the plan is for an NPU; always the same for the same plan.
+// CompileError with the reason if the plan is no kernel.
 GAF_API std::string codegen_jit(const FusionPlan& plan);
 
 // Machine code of one kernel.
@@ -191,7 +191,8 @@ GAF_API ExecutableKernel compile_kernel(const std::string& kernel_ir);
 GAF_API RunInfo launch(const ExecutableKernel& kernel, const std::vector<ConstTensorView>& inputs,
                        const std::vector<TensorView>& outputs);
 
-// Not in this version: UnsupportedError GAF4009.
+// The kernel of a plan for an NPU as PTO tile instructions in their C++ form. CompileError with the reason if the plan is
+// no kernel, UsageError if it is not for an NPU.
 GAF_API std::string compile_to_pto(const FusionPlan& plan);
 
 GAF_NAMESPACE_END

@@ -239,7 +239,47 @@ TEST(Kernel, Errors) {
   EXPECT_THROW(gaf::launch(k, {vx, vw, vb}, {{y.data(), {40, 2}}}), gaf::ShapeError);
   EXPECT_THROW(gaf::launch(k, {{gaf::DT_INT32, {2, 48}, x.data()}, vw, vb}, {{y.data(), {2, 40}}}), gaf::DTypeError);
   EXPECT_THROW(gaf::launch(gaf::ExecutableKernel(), {}, {}), gaf::UsageError);
-  EXPECT_THROW(gaf::compile_to_pto(mlp_plan()), gaf::UnsupportedError);
+  EXPECT_THROW(gaf::compile_to_pto(mlp_plan()), gaf::UsageError) << "not for an NPU";
+}
+
+// For an NPU the same steps end in text. Numbers of its kernels are checked by tests/npu.
+TEST(Npu, PlansEndInAscendCAndPto) {
+  RecordProperty("contract", "O11 O16");
+  const char* model = R"(
+graph @g(size m in 1..512, %0 "x": f16[m,48], %1 "w": f16[48,40], %2 "b": f16[40]) -> (%5 "y") {
+  %3 = MatMul(%0, %1) : f16[m,40]  # "mm"
+  %4 = Add(%3, %2) : f16[m,40]  # "bias"
+  %5 = Relu(%4) : f16[m,40]  # "act"
+}
+)";
+  gaf::FusionPlan p = gaf::analyze_fusion_opportunity({load_text(model), {"mm", "bias", "act"}}, "Ascend910B1");
+  EXPECT_FALSE(p.can_be_one_kernel());
+  EXPECT_EQ(p.reason(), "dynamic-shape");
+  EXPECT_THROW(gaf::compile_to_pto(p), gaf::CompileError);
+  const std::vector<gaf::Shape> shapes{{100, 48}, {48, 40}, {40}};
+  const std::vector<gaf::DataType> dtypes(3, gaf::DT_FLOAT16);
+  p.specialize(shapes, dtypes);
+  ASSERT_TRUE(p.can_be_one_kernel()) << p.explanation();
+  EXPECT_GT(p.predicted_us(), 0);
+  EXPECT_TRUE(gaf::can_fuse(p, gaf::hw_resource("ascend910b1")));
+  const std::string ascend = gaf::codegen_jit(p), pto = gaf::compile_to_pto(p);
+  for (const std::string& text : {ascend, pto}) {
+    EXPECT_THAT(text, HasSubstr("matmul_bias_relu_fused("));
+    EXPECT_THAT(text, HasSubstr("ascend910b1"));
+  }
+  EXPECT_THAT(ascend, HasSubstr("kernel_operator.h"));
+  EXPECT_THAT(pto, HasSubstr("TMATMUL"));
+  EXPECT_EQ(gaf::compile_to_pto(p), pto) << "the same plan, the same text";
+}
+
+TEST(Npu, WhatHasNoKernelSaysWhy) {
+  RecordProperty("contract", "O16");
+  const gaf::FusionPlan p = gaf::analyze_fusion_opportunity(
+      {load_text("graph @g(%0 \"x\": f16[8,32]) -> (%1 \"y\") {\n  %1 = Gelu(%0) : f16[8,32]  # \"act\"\n}\n"), {"act"}}, "ascend910b");
+  EXPECT_FALSE(p.can_be_one_kernel());
+  EXPECT_EQ(p.reason(), "backend-limit");
+  EXPECT_THAT(p.explanation(), HasSubstr("no kernel on target ascend910b3"));
+  EXPECT_THROW(gaf::codegen_jit(p), gaf::CompileError);
 }
 
 }  // namespace
