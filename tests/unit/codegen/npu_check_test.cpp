@@ -1,6 +1,9 @@
 // The static checker of NPU texts: for every rule a text that trips it, with the line and the words of the message, and
 // the finished kernels that trip none. check.h numbers the rules.
+#include <random>
+
 #include "unit/codegen/npu_texts.h"
+#include "unit/ir/kernel_texts.h"
 
 namespace gaf {
 namespace {
@@ -116,7 +119,7 @@ TEST(NpuCheck, DtypesAndRows) {
 const std::string kColumn =
     with(with(kNpuExp, "    wait v mte2 i%2\n    copy x",
               "    tile w: f32[8, 64] @ub+8192\n    tile m: f32[8, 1] @ub+10240\n    wait v mte2 i%2\n    copy x"),
-         "y = exp(x)", "m = reduce(max, 1, x) tmp w\n    y = sub(x, m) tmp w");
+         "y = exp(x)", "fence v\n    m = reduce(max, 1, x) tmp w\n    fence v\n    y = sub(x, m) tmp w");
 
 TEST(NpuCheck, ReductionsAndColumns) {
   EXPECT_TRUE(check_npu(kir::parse_kernel(kColumn), load_target("ascend910b1"), NpuLanguage::ascendc).empty());
@@ -222,21 +225,90 @@ TEST(NpuCheck, Events) {
                });
 }
 
-// Taking away any one set or wait of a finished kernel is noticed.
-TEST(NpuCheck, EveryMissingEventIsNoticed) {
+TEST(NpuCheck, Order) {
+  expect_found(kColumn, {{"    fence v\n    y", "    y", "sub", "tile m may not be written yet: no fence of v"},
+                         {"    fence v\n    m", "    m", "reduce", "tile m may still be read: no fence of v"}});
+  // both ends of an event taken away
+  std::string text = with(with(kNpuExp, "    set mte2 v i%2\n", ""), "    wait mte2 v i%2\n", "");
+  expect_found(text, {{"= y", "= y", "y = exp(x)", "tile x may not be written yet: no event from mte2 to v"}});
+  text = with(with(with(with(kNpuExp, "  set v mte2 0\n  set v mte2 1\n", ""), "    wait v mte2 i%2\n", ""),
+                   "    set v mte2 i%2\n", ""),
+              "  wait v mte2 0\n  wait v mte2 1\n", "");
+  expect_found(text, {{"= y", "= y", "copy x", "tile x may still be read: no event from v to mte2"}});
+  // one slot where the events turn through two
+  expect_found(kNpuExp, {{"@ub+0 ring 2", "@ub+0", "copy x", "tile x may still be read"}});
+  // the prologue promises a second turn that nothing has earned
+  text = with(with(kNpuExp, "    set v mte2 i%2\n", ""), "    wait v mte2 i%2\n",
+              "    wait v mte2 i%2\n    set v mte2 i%2\n");
+  expect_found(text, {{"= y", "= y", "copy x", "tile x may still be read: no event from v to mte2"}});
+}
+
+// Taking away any one set, wait or fence of a finished kernel is noticed; so is both ends of an event at once.
+TEST(NpuCheck, EveryMissingSyncIsNoticed) {
   const Target t = load_target("ascend910b1");
+  auto faults = [&](const std::string& text) {
+    return check_npu(kir::parse_kernel(text), t, NpuLanguage::ascendc).size();
+  };
   for (const std::string& text : {kir::print_kernel(finished(kNpuSoftmax)), kir::print_kernel(finished(kNpuMatMul))}) {
-    int total = 0;
+    int total = 0, pairs = 0;
     for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
       const size_t word = text.find_first_not_of(' ', at), end = text.find('\n', at);
-      if (text.compare(word, 4, "set ") != 0 && text.compare(word, 5, "wait ") != 0) continue;
+      const bool set = text.compare(word, 4, "set ") == 0, inner = word > at + 2;
+      if (!set && text.compare(word, 5, "wait ") != 0 && text.compare(word, 6, "fence ") != 0) continue;
+      const std::string without = text.substr(0, at) + text.substr(end + 1);
+      EXPECT_GT(faults(without), 0u) << text.substr(at, end - at);
       total++;
-      EXPECT_FALSE(
-          check_npu(kir::parse_kernel(text.substr(0, at) + text.substr(end + 1)), t, NpuLanguage::ascendc).empty())
-          << text.substr(at, end - at);
+      const std::string other = "wait " + text.substr(word + 4, end - word - 3);
+      const size_t match = set && inner ? without.find(other, at) : std::string::npos;
+      if (match == std::string::npos) continue;  // primed before the loop, waited for in it
+      pairs++;
+      EXPECT_GT(faults(std::string(without).erase(match, other.size())), 0u) << "and " << other;
     }
-    EXPECT_GT(total, 15);
+    EXPECT_GT(total, 20);
+    EXPECT_GT(pairs, 1);
   }
+}
+
+TEST(NpuCheck, KernelsForACpuAreRefused) {
+  for (std::string_view text : kir::texts::kAll)
+    for (NpuLanguage l : {NpuLanguage::ascendc, NpuLanguage::pto, NpuLanguage::pto_text}) {
+      const kir::Kernel k = kir::parse_kernel(text);
+      EXPECT_THROW(emit_npu(k, load_target("ascend910b1"), l), UserError) << text;
+      EXPECT_THROW(emit_npu(k, load_target("x86-64-avx2"), l), UserError) << text;
+    }
+}
+
+// Lines taken away, doubled or exchanged at random: a text or a UserError, nothing else.
+TEST(NpuCheck, DamagedKernels) {
+  const Target t = load_target("ascend910b1");
+  std::mt19937 g(1);
+  int refused = 0, unread = 0;
+  for (const std::string& text : {kir::print_kernel(finished(kNpuSoftmax)), kir::print_kernel(finished(kNpuMatMul))}) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    for (int i = 0; i < 400; i++) {
+      std::vector<std::string> damaged = lines;
+      const size_t a = 1 + g() % (lines.size() - 2), b = 1 + g() % (lines.size() - 2);
+      if (i % 3 == 0) damaged.erase(damaged.begin() + static_cast<long>(a));
+      if (i % 3 == 1) damaged.insert(damaged.begin() + static_cast<long>(a), damaged[b]);
+      if (i % 3 == 2) std::swap(damaged[a], damaged[b]);
+      std::string all;
+      for (const std::string& line : damaged) all += line + "\n";
+      try {
+        const kir::Kernel k = kir::parse_kernel(all);
+        try {
+          emit_npu(k, t, static_cast<NpuLanguage>(i % 2));
+        } catch (const UserError&) {
+          refused++;
+        }
+      } catch (const UserError&) {
+        unread++;
+      }
+    }
+  }
+  EXPECT_GT(refused, 200);
+  EXPECT_GT(unread, 20);
 }
 
 }  // namespace
