@@ -28,9 +28,10 @@ void CLanguage::split(const kir::For& f, const Expr& trips) {
     const Expr own = ceildiv(a.hi - a.lo, a.step);
     std::string at = i;
     if (!inner.is(1)) at += " / " + c_factor(k_, inner);
-    if (j > 0) at = "(" + at + ") % " + c_factor(k_, own);
-    lines.insert(lines.begin(), "const int64_t " + symbol(a) + " = " + index(a.lo) + " + (" + at + ") * " +
-                                    std::to_string(a.step) + ";");
+    if (j > 0) at += " % " + c_factor(k_, own);
+    if (a.step != 1) at += " * " + std::to_string(a.step);
+    if (!a.lo.is(0)) at = index(a.lo) + " + " + at;
+    lines.insert(lines.begin(), "const int64_t " + symbol(a) + " = " + at + ";");
     inner *= own;
   }
   for (const std::string& s : lines) line(s);

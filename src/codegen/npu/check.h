@@ -18,6 +18,9 @@
 //                the end (by running the sync statements)
 //             12 one id of a source pipe belongs to one destination pipe, which is right under both documented readings
 //             13 a fence is on a pipe that has one
+//             14 what a statement reads has been written, and what it overwrites has been read: by an event where
+//             another
+//                pipe did it, by a fence of its own pipe where the target's file says so (its open rules too if strict)
 #pragma once
 #include "codegen/npu/walk.h"
 
@@ -26,6 +29,6 @@ namespace gaf::npu {
 using Report = std::function<void(const kir::Stmt& s, std::string text, bool unsupported)>;
 void check_memory(const kir::Kernel& k, const Target& t, const Report& r);                     // 6 to 8
 void check_statements(const kir::Kernel& k, const Target& t, NpuLanguage l, const Report& r);  // 1 to 5, 9, 10
-void check_events(const kir::Kernel& k, const Target& t, const Report& r);                     // 11 to 13
+void check_events(const kir::Kernel& k, const Target& t, const Report& r);                     // 11 to 14
 
 }  // namespace gaf::npu

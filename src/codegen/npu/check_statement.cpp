@@ -129,6 +129,13 @@ struct Checker final : Walk {
     if (!operand(c.src) || !whole(c.dst)) return;
     if (c.pad) return cannot("`else`");
     const Mem from = mem_of(k_, c.src), to = mem_of(k_, c.dst);
+    if (to == Mem::gm && from != Mem::gm) {
+      const TileUse u = use(c.src);
+      const MemoryUse m = memory(c.dst);
+      if (!same(u.rows, m.rows) || !same(u.cols, m.cols))
+        fault("the tile holds [" + print_expr(k_, u.rows) + ", " + print_expr(k_, u.cols) +
+              "] elements, the destination [" + print_expr(k_, m.rows) + ", " + print_expr(k_, m.cols) + "]");
+    }
     const DType ft = type_of(k_, c.src), tt = type_of(k_, c.dst);
     auto below = [&](int64_t x, int64_t most, std::string_view what) {
       if (x > most)
@@ -155,6 +162,7 @@ struct Checker final : Walk {
         cannot("a right operand of " + dtype(tt) + " (fractals of 2-byte elements only are turned)");
       if (facts_.l1_goes_to[static_cast<size_t>(c.src.id)] != to) cannot("an l1 tile that goes to two memories");
     } else if (from == Mem::l1 && to == Mem::bt) {
+      if (tile(c.src.id).rows != 1) fault("a bias is one row");
       if (tt != DType::f32 || (ft != DType::f16 && ft != DType::f32))
         cannot("a bias of " + dtype(ft) + " as " + dtype(tt));
     } else if (from == Mem::l0c && to == Mem::gm) {
@@ -167,6 +175,7 @@ struct Checker final : Walk {
       cannot("a copy from " + std::string(kMemName[static_cast<int>(from)]) + " to " +
              std::string(kMemName[static_cast<int>(to)]));
     }
+    if (to != Mem::bt && ft != tt) fault(dtype(ft) + " and " + dtype(tt) + ": this copy does not cast");
     if (c.relu) cannot("relu on this copy");
   }
 
@@ -187,11 +196,12 @@ struct Checker final : Walk {
     auto pair = [&](DType x, DType y) { return y == DType::f32 && (half(x) || x == DType::i32); };
     return pair(a, b) || pair(b, a);
   }
+  static bool same(const Expr& a, const Expr& b) { return (a - b).is(0); }
   void same_rows(const TileUse& d, const TileUse& u) {
     if (u.tile && u.tile->cols != d.tile->cols)
       fault("rows of " + u.name() + " have " + std::to_string(u.tile->cols) + " elements, those of " + d.name() + " " +
             std::to_string(d.tile->cols));
-    if (u.tile && (!(u.rows == d.rows) || !(u.cols == d.cols))) cannot("operands of different extents");
+    if (u.tile && (!same(u.rows, d.rows) || !same(u.cols, d.cols))) cannot("operands of different extents");
   }
   const Tile* scratch(int id, DType type, int64_t size, std::string_view what) {
     if (id < 0) return fault(std::string(what) + " needs a tmp tile: legalise first"), nullptr;
@@ -213,6 +223,10 @@ struct Checker final : Walk {
     if (w.name.empty()) return cannot(op + " " + std::string(kFormName[static_cast<int>(f->form)]));
     if (f->a) same_rows(d, use(*f->a));
     if (f->b && f->form == Form::binary) same_rows(d, use(*f->b));
+    if (m.op != S::cast)
+      for (const Ref* r : {f->a, f->b})
+        if (r && type_of(k_, *r) != d.tile->type)
+          fault(print_ref(k_, *r) + " is " + dtype(type_of(k_, *r)) + " and the result " + dtype(d.tile->type));
     if (m.op == S::cast) {
       const DType from = type_of(k_, *f->a);
       if (!casts(from, d.tile->type)) cannot("a cast from " + dtype(from) + " to " + dtype(d.tile->type));
@@ -221,7 +235,7 @@ struct Checker final : Walk {
     computes(d.tile->type, w.integers);
     if (f->form != Form::column) return;
     const TileUse b = use(*f->b);
-    if (!(b.rows == d.rows)) return cannot("one value for all rows");
+    if (!same(b.rows, d.rows)) return cannot("one value for all rows");
     if (d.tile->rows > limit::column_rows)
       fault("a column of more than " + std::to_string(limit::column_rows) + " rows");
     if (l_ == NpuLanguage::ascendc) scratch(m.tmp, d.tile->type, (d.tile->rows + 7) / 8 * 8 * 32, "a column operand");
@@ -234,6 +248,7 @@ struct Checker final : Walk {
     if (!d.column() || u.column()) return cannot("a reduction that does not end in a packed column");
     if (reduction_word(l_, r.op).name.empty()) return cannot("a reduction by " + std::string(row(r.op).name));
     if (!computes(u.tile->type, false)) return;
+    if (d.tile->type != u.tile->type) fault("the result is " + dtype(d.tile->type) + ", not " + dtype(u.tile->type));
     const Tile* t = scratch(r.tmp, u.tile->type, u.tile->size_bytes(), "a reduction");
     if (t && t->cols != u.tile->cols) fault("tmp " + t->name + " must have rows like " + u.name());
   }
@@ -256,7 +271,10 @@ struct Checker final : Walk {
     if (a != b || c != DType::f32 || (a != DType::f16 && a != DType::bf16))
       return cannot("a product of " + dtype(a) + " and " + dtype(b) + " in " + dtype(c));
     if (m.bias && type_of(k_, *m.bias) != c) fault("the bias must have the dtype of the result");
-    const TileUse d = result(s), u = use(m.a);
+    const TileUse d = result(s), u = use(m.a), v = use(m.b);
+    if (!same(u.cols, v.rows))
+      fault("inner sizes " + print_expr(k_, u.cols) + " and " + print_expr(k_, v.rows) + " differ");
+    if (m.bias && !same(use(*m.bias).cols, v.cols)) fault("the bias has not one element a column");
     for (const Expr* x : {&d.rows, &d.cols, &u.cols})
       if (most(*x) > limit::mma_size)
         fault("a size of " + std::to_string(most(*x)) + " is over the limit of " + std::to_string(limit::mma_size));

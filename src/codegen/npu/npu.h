@@ -15,9 +15,9 @@ enum class NpuLanguage : uint8_t {
   pto_text,  // PTO tile instructions, `.pto` text: level 2 (destination-passing) inside MLIR's scf and arith
 };
 
-// One self-contained file. Takes a kernel after legalise, place and insert_sync: tiles have offsets, and set, wait and
-// fence statements stand where the pipes need them. Runs `check_npu` first and throws its first finding as UserError
-// (GAF5004: the kernel breaks a rule of the device; GAF4002: a statement that the language cannot say).
+// One self-contained file. Takes a verified kernel after legalise, place and insert_sync: tiles have offsets, and set,
+// wait and fence statements stand where the pipes need them. Runs `check_npu` first and throws its first finding as
+// UserError (GAF5004: the kernel breaks a rule of the device; GAF4002: a statement that the language cannot say).
 std::string emit_npu(const kir::Kernel& k, const Target& t, NpuLanguage l);
 
 // What the static checker finds, in order of the text. check.h lists the rules. `line` counts the lines of
