@@ -1,4 +1,4 @@
-"""./dev bench [PATTERN ...] [--peers ort,gaf,gaf-unfused] [--threads N]: the suite of bench/peers, side by side, and the roofline.
+"""./dev bench [PATTERN ...] [--peers ort,gaf,gaf-unfused] [--threads N] [--peak]: the suite of bench/peers, side by side, and the roofline.
 
 PATTERN is a group (micro, compute, models) or a case name with wildcards; default: micro and compute. The peers get an environment
 of their own (.cache/bench: torch to make the models, ONNX Runtime and whatever else --peers names); `gaf` is this build. Results,
@@ -42,12 +42,19 @@ def main():
     parser.add_argument("patterns", nargs="*", metavar="PATTERN")
     parser.add_argument("--peers", default="ort,gaf,gaf-unfused")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--peak", action="store_true", help="only: gaf against the FMA peak, in turns of milliseconds")
     args = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
     python = environment(args.peers.split(","))
     roofline = OUT / "roofline"
     subprocess.run(["cc", "-O3", "-march=native", "-pthread", str(PEERS / "roofline.c"), "-o", str(roofline)], check=True)
     (OUT / "roofline.json").write_bytes(subprocess.run([str(roofline), str(args.threads)], capture_output=True, check=True).stdout)
+    if args.peak:
+        library = OUT / "roofline.so"
+        subprocess.run(["cc", "-O3", "-march=native", "-pthread", "-shared", "-fPIC", str(PEERS / "roofline.c"), "-o", str(library)], check=True)
+        print(f"roofline: {json.loads((OUT / 'roofline.json').read_text())['fma_gflops']} GF/s")
+        subprocess.run([str(python), str(ROOT / "bench" / "peak.py"), str(OUT / "cache"), str(library), *args.patterns], check=True)
+        return
     results = OUT / f"t{args.threads}.json"
     patterns = args.patterns or ["micro", "compute"]
     run = [str(python), str(PEERS / "run.py")]
