@@ -53,13 +53,14 @@ void need_kernels(const Planned& p, NpuBackend b) {
     std::string why;
     for (const auto& [name, node] : p.report.nodes)
       if (name == n.name) why = node.reason;
-    faults.push_back({.code = "GAF4002",
-                      .message = fmt::format("{} '{}' is not supported by back end {}{}", n.op, n.name, spelling(b),
-                                             why.empty() ? "" : ": " + why),
-                      .node = n.name,
-                      .op_type = n.op,
-                      .remedy = "take the op out of the model, or write one kernel that has it not (--group); "
-                                "target host runs it"});
+    faults.push_back(
+        {.code = "GAF4002",
+         .message =
+             fmt::format("{} is not supported by back end {}{}", n.op, spelling(b), why.empty() ? "" : ": " + why),
+         .node = n.name,
+         .op_type = n.op,
+         .remedy = "take the op out of the model, or write one of the other kernels with --group; target host "
+                   "runs the whole model"});
   }
   if (!faults.empty()) throw UserError(std::move(faults));
 }

@@ -74,8 +74,10 @@ class Analyser {
   void price_apart(const Groups& groups, const std::vector<uint32_t>& nodes) {
     for (const uint32_t n : nodes) {
       if (alias_view(groups.g.nodes[n])) continue;
-      const auto price = lowerings_.price(groups.function({n}, "k"), workers_);
-      a_.unfused_us += std::holds_alternative<Price>(price) ? std::get<Price>(price).us : NAN;
+      const Graph fn = groups.function({n}, "k");
+      const auto price = lowerings_.price(fn, workers_);
+      const std::optional<Price> launch = launch_price(fn, a_.target);
+      a_.unfused_us += std::holds_alternative<Price>(price) ? std::get<Price>(price).us : launch ? launch->us : NAN;
     }
   }
 

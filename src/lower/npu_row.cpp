@@ -3,6 +3,8 @@
 // vector statements as the price of the text asks for, loads and stores in turn with computing where two slots fit.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lower/npu_tiles.h"
 
 namespace gaf {
@@ -25,14 +27,13 @@ constexpr Slots kSlots[] = {{2, false}, {1, false}, {1, true}};
 
 struct Softmax {
   int64_t rows, cols;
-  DType type;
+  DType in, out;  // f16 or f32; computed in f32
 
   kir::Kernel kernel(const Graph& fn, const Target& t, int64_t block_rows, Slots slots) const {
     Builder b;
     b.k.name = fn.name, b.k.target = t.name;
-    const int in = b.buf(kir::Role::in, type, {rows, cols}), out = b.buf(kir::Role::out, type, {rows, cols});
+    const int from = b.buf(kir::Role::in, in, {rows, cols}), to = b.buf(kir::Role::out, out, {rows, cols});
     const int64_t capacity = round_up(cols, kBlockBytes / bytes(DType::f16));
-    const bool wide = type == DType::f32;  // loaded, computed and stored in one tile
     b.loop("i", 0, (rows + block_rows - 1) / block_rows, 1, kir::LoopKind::par, [&](const Expr& i) {
       const Expr at = i * Expr(block_rows), n = tile_extent(i, block_rows, rows);
       auto tile = [&](const char* stem, DType dtype, int ring) {
@@ -40,37 +41,47 @@ struct Softmax {
         b.k.tiles[static_cast<size_t>(r.id)].ring = ring;
         return r;
       };
-      const Ref loaded = wide ? Ref{} : tile("h", type, slots.ring);
-      const Ref x = tile("x", DType::f32, wide ? slots.ring : 1);
+      // f32 is loaded into, and stored from, the tile that is computed in
+      const bool narrow_in = in != DType::f32, narrow_out = out != DType::f32;
+      const Ref loaded = narrow_in ? tile("h", in, slots.ring) : Ref{};
+      const Ref x = tile("x", DType::f32, narrow_in && narrow_out ? 1 : slots.ring);
       const Ref m = b.tile("m", DType::f32, round_up(block_rows, kBlockBytes / bytes(DType::f32)), 1, t.map_dst);
-      const Ref stored = wide ? x : slots.in_place ? loaded : tile("y", type, slots.ring);
-      b.copy(wide ? x : loaded, block(in, at, n, 0, cols));
-      if (!wide) b.map(x, kir::S::cast, {loaded});
+      const Ref stored = !narrow_out ? x : slots.in_place && narrow_in ? loaded : tile("y", out, slots.ring);
+      b.copy(narrow_in ? loaded : x, block(from, at, n, 0, cols));
+      if (narrow_in) b.map(x, kir::S::cast, {loaded});
       b.reduce(m, kir::S::max, 1, x);
       b.map(x, kir::S::sub, {x, m});
       b.map(x, kir::S::exp, {x});
       b.reduce(m, kir::S::add, 1, x);
       b.map(x, kir::S::div, {x, m});
-      if (!wide) b.map(stored, kir::S::cast, {x});
-      b.copy(block(out, at, n, 0, cols), stored);
+      if (narrow_out) b.map(stored, kir::S::cast, {x});
+      b.copy(block(to, at, n, 0, cols), stored);
     });
     return std::move(b.k);
   }
 };
 
-// The one Softmax that the function is, or why it is none that is written here.
-std::variant<Softmax, Verdict> match(const Graph& fn, const Node& n) {
+// The Softmax that the function is, perhaps between casts, or why it is none that is written here.
+std::variant<Softmax, Verdict> match(const Graph& fn, uint32_t anchor) {
+  const Node& n = fn.nodes[anchor];
   auto no = [&](std::string reason, std::string_view why) {
     return Verdict::no(std::move(reason), fmt::format("{} '{}' {}", n.op, n.name, why));
   };
+  auto is_cast = [&](Value v) { return fn.nodes[v.node].op == "Cast"; };
+  Value first = n.args[0], last{anchor, 0};
+  size_t casts = 0;
+  if (is_cast(first)) first = fn.nodes[first.node].args[0], casts++;
+  if (is_cast(fn.outputs[0].value) && fn.nodes[fn.outputs[0].value.node].args[0] == last)
+    last = fn.outputs[0].value, casts++;
   for (const Node& other : fn.nodes)
-    if (&other != &n && other.op != "input")
-      return Verdict::no("backend-limit", fmt::format("{} '{}' has no kernel together with {} '{}'", other.op,
-                                                      other.name, n.op, n.name));
-  const Type& type = n.types[0];
-  if (type.dtype != DType::f16 && type.dtype != DType::f32)
-    return no("unsupported-dtype", fmt::format("of {} has no kernel; float16 and float32 have", long_name(type.dtype)));
-  const std::optional<std::vector<int64_t>> dims = static_dims(type.dims);
+    if (&other != &n && other.op != "input" && (other.op != "Cast" || casts-- == 0))
+      return no("backend-limit", fmt::format("has no kernel together with {} '{}'", other.op, other.name));
+  if (fn.outputs.size() != 1 || fn.outputs[0].value != last || fn.nodes[first.node].op != "input")
+    return no("multi-use", "has an inner value that is read outside");
+  for (const DType d : {fn.type(first).dtype, n.types[0].dtype, fn.type(last).dtype})
+    if (d != DType::f16 && d != DType::f32)
+      return no("unsupported-dtype", fmt::format("of {} has no kernel; float16 and float32 have", long_name(d)));
+  const std::optional<std::vector<int64_t>> dims = static_dims(n.types[0].dims);
   if (!dims) return no("dynamic-shape", "has a free dimension; bind it with --shape or --dim");
   const auto rank = static_cast<int64_t>(dims->size());
   if (rank == 0) return no("iteration-mismatch", "works on a single number");
@@ -79,7 +90,7 @@ std::variant<Softmax, Verdict> match(const Graph& fn, const Node& n) {
   const bool flat = n.attrs.contains("flatten") ? attr_int(n, "flatten", 0) != 0 : fn.opset < 13;
   if (axis != rank - 1 && !flat)
     return no("layout", fmt::format("works along axis {} of {}; only the last has a kernel", axis, rank));
-  Softmax s{1, 1, type.dtype};
+  Softmax s{1, 1, fn.type(first).dtype, fn.type(last).dtype};
   for (int64_t d = 0; d < rank; d++) (d < axis ? s.rows : s.cols) *= (*dims)[static_cast<size_t>(d)];
   if (s.cols == 1) return no("backend-limit", "works along an axis of one element; its result is 1");
   return s;
@@ -88,11 +99,9 @@ std::variant<Softmax, Verdict> match(const Graph& fn, const Node& n) {
 }  // namespace
 
 Attempt lower_tiled_row(const Graph& fn, const Target& t) {
-  const Node* anchor = nullptr;
-  for (const Node& n : fn.nodes)
-    if (n.op == "Softmax") anchor = &n;
-  if (!anchor || !t.edge(Mem::gm, t.map_dst) || !t.edge(t.map_dst, Mem::gm)) return {};
-  auto matched = match(fn, *anchor);
+  const auto anchor = std::find_if(fn.nodes.begin(), fn.nodes.end(), [](const Node& n) { return n.op == "Softmax"; });
+  if (anchor == fn.nodes.end() || !t.edge(Mem::gm, t.map_dst) || !t.edge(t.map_dst, Mem::gm)) return {};
+  auto matched = match(fn, static_cast<uint32_t>(anchor - fn.nodes.begin()));
   if (auto* why = std::get_if<Verdict>(&matched)) return std::move(*why);
   const Softmax& s = std::get<Softmax>(matched);
 

@@ -41,10 +41,28 @@ double Growth::alone(const std::vector<uint32_t>& nodes) {
   double us = 0;
   for (uint32_t n : nodes) {
     if (groups.role(n) == Role::view && alias_view(groups.g.nodes[n])) continue;
-    const auto& p = price({n});
-    if (const Price* q = std::get_if<Price>(&p)) us += q->us;
+    if (const std::optional<Price> p = apart(n)) us += p->us;
   }
   return us;
+}
+
+std::optional<Price> Growth::apart(uint32_t node) {
+  const auto& p = price({node});
+  if (const Price* known = std::get_if<Price>(&p)) return *known;
+  return launch_price(groups.function({node}, "k"), t_);
+}
+
+std::optional<Price> launch_price(const Graph& fn, const Target& t) {
+  if (t.kind == "cpu" || t.dram_gbps <= 0) return std::nullopt;
+  std::vector<int64_t> hints;
+  for (const Sym& s : fn.syms) hints.push_back(s.hint > 0 ? s.hint : 128);
+  auto size = [&](const Type& type) { return static_cast<double>(product(type.dims).eval(hints)) * bytes(type.dtype); };
+  Price p;
+  for (const Node& n : fn.nodes)
+    if (n.op == "input") p.bytes += size(n.types[0]);
+  for (const Output& o : fn.outputs) p.bytes += size(fn.type(o.value));
+  p.launch_us = t.launch_us, p.memory_us = p.bytes / (t.dram_gbps * 1e3), p.us = p.launch_us + p.memory_us;
+  return p;
 }
 
 // Cheap checks first, one a line, each with the sentence that a user will read.

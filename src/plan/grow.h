@@ -1,6 +1,7 @@
 // Growth of groups: the state that grow.cpp drives and that plan.cpp turns into a graph and a report.
 #pragma once
 #include <map>
+#include <optional>
 
 #include "plan/groups.h"
 
@@ -15,6 +16,8 @@ class Growth {
   double cost(int group);                                                         // us; alias views cost nothing
   double traffic(int group);                                                      // bytes; alias views move none
   double alone(const std::vector<uint32_t>& nodes);                               // us of the nodes as kernels of their own
+  // One node as a kernel of its own, or as launch_price has it.
+  std::optional<Price> apart(uint32_t node);
   const std::map<std::pair<uint32_t, uint32_t>, Verdict>& refused() const { return refused_; }  // last refusal of an edge
   Verdict legal(int a, int b);
   Verdict worth(int a, int b, double slack);

@@ -146,7 +146,7 @@ class Writer {
     double us_before = 0, bytes_before = 0;
     std::string id = ops > 1 ? "g" + std::to_string(plan_.groups.size()) : "";
     for (uint32_t n : nodes) {
-      const Price* alone = !moves(n) ? nullptr : ops == 1 ? &p : std::get_if<Price>(&growth_.price({n}));
+      const std::optional<Price> alone = !moves(n) ? std::nullopt : ops == 1 ? p : growth_.apart(n);
       double us = alone ? alone->us : 0, b = alone ? alone->bytes : 0;
       us_before += us, bytes_before += b;
       record(n, ops > 1 ? "group" : moves(n) ? "alone" : "view", id, "", us, b);

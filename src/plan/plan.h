@@ -3,6 +3,7 @@
 // it includes no lowering and no back end. Deterministic: the same graph, target and settings give the same plan.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -24,6 +25,10 @@ struct Price {
   int64_t ub_bytes = 0;
   std::string template_name;
 };
+
+// Of a function that has no kernel on a simulated target: a launch and its bytes at the memory's speed. Nothing on a CPU,
+// where such ops run through their definitions.
+std::optional<Price> launch_price(const Graph& fn, const Target& t);
 
 struct PlanServices {
   // Lowers the function and reads its analysis, or says why it cannot be one kernel.

@@ -50,7 +50,6 @@ class Job:
 
     name: str
     kernel: k.Kernel
-    target: str
     emitted: Emitted
     source: str  # the emitted text, or one with a fault planted
     mutate: int = 0
@@ -77,6 +76,10 @@ def start_compiler(folder, language, jobs):
     return subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
 
 
+def dump_file(language, job):
+    return f"{language}-{job.name}.trace"
+
+
 def write_cases(folder, language, jobs):
     lines = []
     for i, job in enumerate(jobs):
@@ -88,7 +91,7 @@ def write_cases(folder, language, jobs):
         for buffer in job.emitted.kernel["buffers"]:
             is_input = buffer["role"] == "in"
             lines.append(f"in {job.kernel.name}.{buffer['name']}" if is_input else f"out {k.result_bytes(job.kernel)} {job.kernel.name}.f64")
-        lines += [f"blocks {' '.join(map(str, k.block_counts(job.kernel, job.target)))}", f"mutate {job.mutate}", "end"]
+        lines += [f"blocks {' '.join(map(str, k.block_counts(job.kernel)))}", f"mutate {job.mutate}", f"dump {dump_file(language, job)}", "end"]
     (folder / f"{language}.cases").write_text("\n".join(lines) + "\n")
 
 
@@ -106,6 +109,6 @@ def run(folder, jobs_of):
     for language, running in programs.items():
         out, errors = running.communicate(timeout=600)
         assert running.returncode == 0, errors[-2000:]
-        for result in json.loads(out):
-            found[language, result["name"]] = result
+        for job, result in zip(jobs_of[language], json.loads(out), strict=True):
+            found[language, result["name"]] = {**result, "trace": (folder / dump_file(language, job)).read_text().splitlines()}
     return found

@@ -10,3 +10,7 @@ target_link_libraries(test_npu PRIVATE npu_engine GTest::gmock GTest::gtest_main
 set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/ascendc_test.cpp PROPERTIES INCLUDE_DIRECTORIES ${CMAKE_CURRENT_LIST_DIR}/ascendc)
 set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/pto_test.cpp PROPERTIES INCLUDE_DIRECTORIES ${CMAKE_CURRENT_LIST_DIR}/pto)
 add_test(NAME npu COMMAND test_npu)
+add_executable(test_npu_ir ${CMAKE_CURRENT_LIST_DIR}/ir_faults_test.cpp)
+target_include_directories(test_npu_ir PRIVATE ${CMAKE_SOURCE_DIR}/src)
+target_link_libraries(test_npu_ir PRIVATE gaf_codegen gaf_lower GTest::gmock GTest::gtest_main)
+add_test(NAME npu_ir COMMAND test_npu_ir)

@@ -36,6 +36,8 @@ def folder(tmp_path_factory):
     save(at / "softmax.onnx", [node("Softmax", ["x"], ["y"], "sm0", axis=-1)], [("x", [4, 25, 77])], [("y", [4, 25, 77])])
     save(at / "old.onnx", [node("Softmax", ["x"], ["y"], "sm0", axis=2)], [("x", [4, 25, 77])], [("y", [4, 25, 77])], opset=11)
     save(at / "long.onnx", [node("Softmax", ["x"], ["y"], "sm0", axis=-1)], [("x", [4, 40000])], [("y", [4, 40000])])
+    save(at / "casts.onnx", [node("Cast", ["x"], ["u"], "up0", to=TensorProto.FLOAT), node("Softmax", ["u"], ["v"], "sm0", axis=-1), node("Cast", ["v"], ["y"], "down0", to=TensorProto.FLOAT16)],
+         [("x", [4, 25, 77])], [("y", [4, 25, 77])])
     save(at / "spelled.onnx", [  # softmax as some exporters write it
         node("ReduceMax", ["x"], ["t"], "max0", axes=[-1], keepdims=1), node("Sub", ["x", "t"], ["d"], "sub0"), node("Exp", ["d"], ["e"], "exp0"),
         node("ReduceSum", ["e", "axes"], ["s"], "sum0", keepdims=1), node("Div", ["e", "s"], ["y"], "div0")],
@@ -104,6 +106,8 @@ def test_softmax_in_other_spellings(folder):
     one = document(folder, "emit", "old.onnx", "-o", "out/old", "--backend", "ascendc", *NPU)
     now = document(folder, "emit", "softmax.onnx", "-o", "out/now", "--backend", "ascendc", *NPU)
     assert [b["dims"] for b in one["kernels"][0]["buffers"]] == [b["dims"] for b in now["kernels"][0]["buffers"]] == [[100, 77], [100, 77]]
+    casts = document(folder, "emit", "casts.onnx", "-o", "out/casts", "--backend", "ascendc", *NPU)["kernels"]
+    assert len(casts) == 1 and [b["dtype"] for b in casts[0]["buffers"]] == ["float16", "float16"]
     assert len(document(folder, "emit", "spelled.onnx", "-o", "out/spelled", "--backend", "ascendc", *NPU)["files"]) == 1
 
 
@@ -153,7 +157,7 @@ def test_a_folder_that_cannot_be_written(folder):
 def test_predictions_are_marked_simulated(folder):
     report = document(folder, "explain", "mlp.onnx", *NPU)
     assert report["target"] == "ascend910b3" and report["simulated"] is True and report["groups"][0]["simulated"] is True
-    assert report["groups"][0]["predicted_us"]["after"] > 0 and report["groups"][0]["measured_us"] is None
+    assert report["groups"][0]["predicted_us"]["before"] > report["groups"][0]["predicted_us"]["after"] > 0 and report["groups"][0]["measured_us"] is None
     text = gaf(folder, "explain", "mlp.onnx", *NPU).stdout
     assert "us simulated" in text and "measured" not in text
     assert "us simulated" in gaf(folder, "fuse", "mlp.onnx", "-o", "fused.onnx", *NPU).stdout

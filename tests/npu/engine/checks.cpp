@@ -165,6 +165,7 @@ bool Findings::worse_than(const Findings& base) const {
 std::map<std::string, int> run_in_order(const std::vector<Op>& trace, bool keep_outputs) {
   std::map<std::string, int> faults;
   core.fill_undefined(keep_outputs);
+  core.in_order = true;
   for (const Op& op : trace) {
     if (op.kind != Kind::run) continue;
     for (const Range& r : op.needs) {
@@ -233,6 +234,7 @@ std::string run_scheduled(const std::vector<Op>& trace, uint32_t seed, bool by_s
   std::array<uint32_t, kPipes> priority{};
   for (uint32_t& p : priority) p = uint32_t(random());
   if (values) core.fill_undefined();
+  core.in_order = false;
   const auto front = [&](size_t p) -> const Op& { return trace[size_t(queue[p][next[p]])]; };
   for (;;) {
     int chosen = -1;

@@ -232,17 +232,19 @@ void move(Pipe p, const char* what, const Place& to, const Place& from, const Mo
   if (m.carry) op.needs.clear();
   op.run = [=] {
     const Extent e = m.carry ? t : m.valid;
-    const size_t size = size_t(size_of(from.type));
+    const bool plain = from.type == to.type && !m.relu;
     for (int64_t i = 0; i < e.rows; i++) {
       for (int64_t j = 0; j < e.cols; j++) {
         const size_t a = from.of(i, j), b = to.of(i, j);
-        if (from.type == to.type && !m.relu) {
-          memcpy(core.pointer(b), core.pointer(a), size);
+        if (plain && from.type == Type::f16) {
+          memcpy(core.pointer(b), core.pointer(a), 2);
+        } else if (plain) {
+          memcpy(core.pointer(b), core.pointer(a), 4);
         } else {
           const float v = load(core.pointer(a), from.type);
           store(core.pointer(b), to.type, m.relu && v < 0 ? 0 : v);
         }
-        if (m.carry) memset(&core.defined[b], core.defined[a], size_t(size_of(to.type)));
+        if (m.carry && core.in_order) memset(&core.defined[b], core.defined[a], size_t(size_of(to.type)));
       }
       if (m.zero_cols)
         for (int64_t j = m.valid.cols; j < t.cols; j++) store(core.pointer(to.of(i, j)), to.type, 0);

@@ -44,11 +44,14 @@ struct Place {
   Where where = Where::ub;
   Type type = Type::f32;
   size_t at = 0;                                           // of element (0, 0)
-  int64_t f0 = 1, f1 = 1;                                  // block shape
+  int64_t f0 = 1, f1 = 1;                                  // block shape, powers of two
   int64_t block_row = 0, block_col = 1, row = 0, col = 0;  // strides of i / f0, j / f1, i % f0, j % f1
   size_t lo = 0, hi = 0;
   size_t of(int64_t i, int64_t j) const {
-    return at + size_t((i / f0 * block_row + i % f0 * row + j / f1 * block_col + j % f1 * col) * size_of(type));
+    const int r = __builtin_ctzll(uint64_t(f0)),
+              c = __builtin_ctzll(uint64_t(f1));  // divisions would take most of a run
+    const int64_t e = (i >> r) * block_row + (i & (f0 - 1)) * row + (j >> c) * block_col + (j & (f1 - 1)) * col;
+    return at + size_t(e * size_of(type));
   }
 };
 struct Extent {
@@ -77,7 +80,8 @@ struct Traffic {  // bytes between global memory and the chip
 // The core's state while a kernel's text runs. One at a time.
 struct Core {
   std::vector<uint8_t> bytes;    // the address space: on-chip memories with gaps between them, then global buffers
-  std::vector<uint8_t> defined;  // per byte: holds a value
+  std::vector<uint8_t> defined;  // per byte: holds a value; kept up in program order only
+  bool in_order = true;          // the trace runs in program order
   size_t base[kMemories] = {};
   struct Buffer {
     Range range;

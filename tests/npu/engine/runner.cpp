@@ -28,6 +28,7 @@ struct Case {
   std::vector<Buffer> buffers;
   std::vector<int64_t> blocks;
   int mutate = 0;
+  std::string dump;
 };
 
 std::vector<uint8_t> read_file(const std::string& name) {
@@ -60,6 +61,8 @@ std::vector<Case> read_cases(const char* name) {
       cases.back().buffers.push_back(std::move(b));
     } else if (what == "blocks") {
       for (int64_t n; words >> n;) cases.back().blocks.push_back(n);
+    } else if (what == "dump") {
+      words >> cases.back().dump;
     } else if (what == "mutate") {
       words >> cases.back().mutate;
     }
@@ -119,6 +122,34 @@ struct Run {
   }
 };
 
+std::string place_name(size_t at) {
+  for (int i = 0; i < kMemories; i++)
+    if (at >= core.base[i] && at < core.base[i] + kMemory[i].bytes)
+      return std::string(kMemory[i].name) + "+" + std::to_string(at - core.base[i]);
+  for (size_t i = 0; i < core.gm.size(); i++)
+    if (const Range& r = core.gm[i].range; at >= r.at && at < r.at + r.bytes)
+      return "g" + std::to_string(i) + "+" + std::to_string(at - r.at);
+  return "nowhere";
+}
+
+// A line an operation: a sync, or what runs, where its result begins, the result's bytes, where its lowest source
+// begins.
+void dump(const std::vector<Op>& trace, const std::string& file) {
+  std::ofstream out(file);
+  for (const Op& op : trace) {
+    if (op.kind == Kind::barrier) out << "barrier " << kPipeName[op.pipe] << "\n";
+    if (op.kind == Kind::set)
+      out << "set " << kPipeName[op.pipe] << " " << kPipeName[op.other] << " " << op.event << "\n";
+    if (op.kind == Kind::wait)
+      out << "wait " << kPipeName[op.other] << " " << kPipeName[op.pipe] << " " << op.event << "\n";
+    if (op.kind != Kind::run) continue;
+    size_t bytes = 0;
+    for (const Range& r : op.defines) bytes += r.bytes;
+    out << op.what << " " << place_name(op.defines.front().at) << " " << bytes << " "
+        << (op.needs.empty() ? "" : place_name(op.needs.front().at)) << "\n";
+  }
+}
+
 // Every block of every count: nothing found in any, no byte of an output written by two, the same results.
 std::vector<std::string> split_over_blocks(Run& run, const std::vector<uint8_t>& want) {
   std::vector<std::string> bad;
@@ -157,6 +188,7 @@ void report(const Case& c, KernelFunction kernel) {
   run.record(0, 1);
   const std::vector<Op> trace = core.trace;
   const auto misused = core.misuse;
+  if (!c.dump.empty()) dump(trace, c.dump);
   const Traffic traffic = core.traffic;
   std::string peaks;
   for (int i = 0; i < kMemories; i++)

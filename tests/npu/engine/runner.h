@@ -15,6 +15,7 @@ using KernelFunction = void (*)(uint8_t* const* buffers);
 //   out BYTES FILE               an f16 result; FILE holds the float64 values it should have
 //   blocks N ...                 block counts to split over, each block index of each
 //   mutate 0|1|2                 1: drop each sync statement, 2: also each single sync operation
+//   dump FILE                    the trace of block 0 of 1, a line an operation
 //   end
 // Prints one JSON array with an object per case; exit code 0 whatever was found.
 int run_cases(int argc, char** argv, const std::vector<KernelFunction>& kernels);

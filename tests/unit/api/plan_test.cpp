@@ -261,6 +261,7 @@ graph @g(size m in 1..512, %0 "x": f16[m,48], %1 "w": f16[48,40], %2 "b": f16[40
   p.specialize(shapes, dtypes);
   ASSERT_TRUE(p.can_be_one_kernel()) << p.explanation();
   EXPECT_GT(p.predicted_us(), 0);
+  EXPECT_GT(p.unfused_us(), p.predicted_us()) << "three launches";
   EXPECT_TRUE(gaf::can_fuse(p, gaf::hw_resource("ascend910b1")));
   const std::string ascend = gaf::codegen_jit(p), pto = gaf::compile_to_pto(p);
   for (const std::string& text : {ascend, pto}) {

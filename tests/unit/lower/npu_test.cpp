@@ -148,6 +148,25 @@ TEST(TiledRow, LargeValuesAndInfinities) {
   }
 }
 
+TEST(TiledRow, CastsAroundSoftmaxAreItsOwn) {
+  for (const char* name : kNpuTargets)
+    for (const auto& [from, inner, to] : std::vector<std::array<std::string, 3>>{
+             {"f16", "f32", "f16"}, {"f16", "f32", "f32"}, {"f32", "f32", "f16"}, {"f32", "f16", "f32"}}) {
+      const bool before = from != inner, after = to != inner;
+      std::string text = "graph @k(%0: " + from + "[19,45]) -> (%" + std::to_string(1 + before + after) + ") {\n";
+      int v = 0;
+      auto line = [&](const std::string& op, const std::string& type) {
+        text += "  %" + std::to_string(v + 1) + " = " + op.substr(0, op.find(' ')) + "(%" + std::to_string(v) + ")" +
+                op.substr(op.find(' ')) + " : " + type + "[19,45]\n";
+        v++;
+      };
+      if (before) line("Cast {to=\"" + inner + "\"}", inner);
+      line("Softmax {axis=-1}", inner);
+      if (after) line("Cast {to=\"" + to + "\"}", to);
+      check(text + "}\n", name, [](std::span<const Tensor> in) { return softmax(in[0], 45); });
+    }
+}
+
 TEST(TiledRow, RowsThatDoNotFitAreRefused) {
   const Target t = load_target("ascend910b1");
   const auto made = lower(parse_graph(softmax_text({4, 40000})), t);
