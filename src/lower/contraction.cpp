@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "lower/nest.h"
 #include "lower/product.h"
 #include "lower/tiles.h"
 
@@ -29,8 +30,15 @@ std::optional<int64_t> number(const Expr& e) { return e.is_num() ? std::optional
 class Contraction : public Product {
  public:
   using Product::Product;
-  Lowered write() {
+  // Why it cannot be written, though it is a product.
+  std::optional<Verdict> refuse() {
     choose();
+    if (made_a_ && rows_.capacity * kc_ * 4 > t_.memory(Mem::scratch)->bytes / 2)
+      return Verdict::no("resource-local-memory", fmt::format("rows of {} elements are too long to be made for {} '{}'",
+                                                              kc_, node().op, node().name));
+    return std::nullopt;
+  }
+  Lowered write() {
     if (gemv_)
       emit_gemv();
     else
@@ -67,6 +75,7 @@ class Contraction : public Product {
       while (source_ == Source::panel && kc_ * tile_.cols * 4 > scratch / 3) kc_ = kc_ / 2;
     }
     if (copy_a_ && kc_ == 0) kc_ = kMaxK / 4;
+    if (made_a_) kc_ = *k;  // made once, for all panels
     panels_ = ceildiv(n_, tile_.cols);
     k_blocks_ = kc_ ? ceildiv(k_, kc_) : Expr(1);
     if (source_ == Source::packed) packed_ = pack();
@@ -96,8 +105,9 @@ class Contraction : public Product {
   // Rows of A that lie a multiple of 4 KiB apart share one set of the L1 cache: no more of them than it has ways, less
   // the lines of B that pass through (ISA.md, 1024x1024x1024).
   int aliasing_rows() const {
+    if (copy_a_) return 64;
     const Expr& stride = a_.strides[a_.strides.size() - 2];
-    return !copy_a_ && stride.is_num() && stride.num() != 0 && stride.num() * 4 % 4096 == 0 ? 8 : 64;
+    return stride.is_num() && stride.num() != 0 && stride.num() * 4 % 4096 == 0 ? 8 : 64;
   }
 
   // Columns of a panel for a few rows: the target's default, or less for a narrow result.
@@ -178,6 +188,10 @@ class Contraction : public Product {
   // A row block of A with K contiguous.
   Ref copy_block(std::span<const Expr> batch, const Expr& block, const Expr& k, const Expr& ks) {
     Ref tile = l_.b.tile("a", DType::f32, rows_.capacity, kc_, Mem::scratch);
+    if (made_a_) {
+      make_block(batch, block, tile);
+      return tile;
+    }
     Access turned = *swap_last(a_);
     each_tile(block, [&](const RowRun& run, Expr u, Expr row) {
       std::vector<Slice> at = batch_slices(batch, &a_);
@@ -188,6 +202,24 @@ class Contraction : public Product {
       l_.b.copy(Builder::part(tile, u * run.rows + run.offset, run.rows, 0, ks), src);
     });
     return tile;
+  }
+
+  // The same of an A that pointwise nodes make.
+  void make_block(std::span<const Expr> batch, const Expr& block, const Ref& tile) {
+    const Dims dims = made_a_->merged();
+    int64_t step = column_step(k_, t_.row_lanes, t_.lanes);
+    each_tile(block, [&](const RowRun& run, Expr u, Expr row) {
+      l_.b.loop("r", 0, run.rows, 1, LoopKind::seq, [&](Expr r) {
+        gaf::columns(l_, k_, step, [&](const Slice& c, int64_t width) {
+          std::vector<Slice> at;
+          for (size_t i = 0; i < batch.size(); i++) at.push_back(one(dims[i].is(1) ? Expr(0) : batch[i]));
+          at.push_back(span_of(row + r, 1));
+          at.push_back(c);
+          TileBody body(l_, at, 1, width, &*made_a_);
+          body.store(node().args[0], Builder::part(tile, u * run.rows + run.offset + r, 1, c.at, *c.n));
+        });
+      });
+    });
   }
 
   void panel(std::span<const Expr> batch, const Expr& block, const Expr& p, std::optional<Ref> copied_a) {
@@ -306,6 +338,7 @@ Attempt emit_contraction(const Graph& fn, uint32_t node, const Target& t) {
   for (size_t first = 0; again; first++) {
     Contraction c(fn, node, t, first);
     std::optional<Verdict> why = c.prepare(again);
+    if (!why) why = c.refuse();
     if (!why) return c.write();
     no = std::move(why);
     again = again && first < c.batches();

@@ -64,15 +64,19 @@ std::optional<Verdict> Product::prepare(bool& again) {
   if (!ok_) return no("iteration-mismatch", "has batch dims that its second operand has too");
   if (std::optional<Verdict> v = refuse_space(l_, anchor_, space_)) return v;
   again = false;
-  if (Verdict v = check_operands(l_, anchor_); !v.ok) return v;
+  bool made = !l_.access(n.args[0]);
+  if (!made)
+    if (Verdict v = check_operands(l_, anchor_); !v.ok) return v;
   for (Value v : {n.args[0], n.args[1], Value{anchor_, 0}})
     if (DType d = l_.fn().type(v).dtype; d != DType::f32)
       return no("unsupported-dtype", fmt::format("of {} has no kernel", name(d)));
   Dims out = space_.merged();
   m_ = out[out.size() - 2], n_ = out.back(), k_ = l_.size(a_dims_.back());
   batch_.assign(out.begin(), out.end() - 2);
+  if (made)
+    if (std::optional<Verdict> v = find_made_a()) return v;
   again = true;
-  if (!find_a() || !find_b()) return no("layout", "has an operand that is no strided view");
+  if ((!made && !find_a()) || !find_b()) return no("layout", "has an operand that is no strided view");
   return std::nullopt;
 }
 
@@ -119,6 +123,29 @@ bool Product::find_a() {
   a_ = *a;
   copy_a_ = !unit_inner(a_);
   return true;
+}
+
+std::optional<Verdict> Product::find_made_a() {
+  const Node& n = node();
+  const Node& last = l_.fn().node(n.args[0]);
+  auto no = [&](std::string reason, std::string_view why) {
+    return Verdict::no(std::move(reason), fmt::format("{} '{}' {} {}", last.op, last.name, why, n.op));
+  };
+  const Dims& dims = l_.fn().type(n.args[0]).dims;
+  bool as_it_stands =
+      !roles_.a_vector && roles_.a_m < roles_.a_k && dims.size() == groups_[groups_.size() - 2].second + 1;
+  if (!as_it_stands || !l_.access(n.args[1])) return no("not-fusable-op", "stands before");
+  if (!k_.is_num()) return no("dynamic-shape", "has rows of symbolic length before");
+  Space s;
+  s.dims = l_.sizes(dims);
+  for (size_t i = 0; i + 1 < groups_.size(); i++) s.merge.push_back(groups_[i].second - groups_[i].first);
+  s.merge.push_back(1);
+  std::vector<kir::Slice> at(s.merge.size(), one(0));
+  at[at.size() - 2] = at.back() = span_of(0, 1);
+  if (std::optional<Verdict> why = TileBody(l_, at, 1, 1, &s).refuse(n.args[0])) return why;
+  made_a_ = std::move(s);
+  copy_a_ = true;
+  return std::nullopt;
 }
 
 bool Product::find_b() {

@@ -40,7 +40,8 @@ struct Product {
   Dims batch_;  // of the result, grouped, in kernel sizes
   Expr m_ = 1, n_ = 1, k_ = 1;
   Access a_, b_;                     // [batch..., M, K], [batch..., K, N]
-  bool copy_a_ = false;              // A's K is not contiguous: row blocks are copied transposed
+  bool copy_a_ = false;              // A's K is not contiguous: row blocks are copied transposed; or A is made
+  std::optional<Space> made_a_;      // A lies nowhere: pointwise nodes over its dims make it, a row block at a time
   bool turn_b_ = false;              // B's N is not contiguous
   std::optional<Value> constant_b_;  // a constant input: it has no access, it is packed
 
@@ -52,6 +53,7 @@ struct Product {
   bool group(const Dims& full, size_t first);
   Dims operand_dims(const Dims& batch, const Expr& rows, const Expr& cols) const;
   bool find_a();
+  std::optional<Verdict> find_made_a();
   bool find_b();
 };
 

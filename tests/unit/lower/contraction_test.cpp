@@ -31,6 +31,61 @@ TEST(Contraction, SizesWithConstantB) {
     check(matmul(m, k, n, true));
 }
 
+// A that pointwise nodes make: a gate before a projection, with batch dims, a scale a column, and an epilogue.
+TEST(Contraction, PointwiseInFront) {
+  for (const char* b : {"%2: f32[70,33] const", "%2: f32[70,33]"})
+    check(std::string("graph @k(%0: f32[29,70], %1: f32[29,70], ") + b + R"() -> (%6) {
+  %3 = Sigmoid(%0) : f32[29,70]
+  %4 = Mul(%3, %1) : f32[29,70]
+  %5 = MatMul(%4, %2) : f32[29,33]
+  %6 = Relu(%5) : f32[29,33]
+}
+)");
+  check(
+      R"(graph @k(size B in 1..4, size S in 1..200, %0: f32[B,S,48], %1: f32[48], %2: f32[48,100] const, %3: f32[100]) -> (%6) {
+  %4 = Add(%0, %1) : f32[B,S,48]
+  %5 = MatMul(%4, %2) : f32[B,S,100]
+  %6 = Add(%5, %3) : f32[B,S,100]
+}
+)",
+      {{1, 1}, {2, 37}, {3, 130}});
+  check(R"(graph @k(%0: f32[2,1,9,20], %1: f32[2,3,20,40]) -> (%3) {
+  %2 = Tanh(%0) : f32[2,1,9,20]
+  %3 = MatMul(%2, %1) : f32[2,3,9,40]
+}
+)");
+  check(R"(graph @k(%0: f32[5,3000], %1: f32[3000,40] const) -> (%3) {
+  %2 = Abs(%0) : f32[5,3000]
+  %3 = MatMul(%2, %1) : f32[5,40]
+}
+)");
+}
+
+TEST(Contraction, WhatCannotBeMadeInFrontIsRefused) {
+  auto reason = [](const std::string& text) {
+    Attempt a = lower_contraction(parse_graph(text), load_target("x86-64-avx2"));
+    return a && std::holds_alternative<Verdict>(*a) ? std::get<Verdict>(*a).reason : "none";
+  };
+  EXPECT_EQ(reason(R"(graph @k(size K in 1..4096, %0: f32[5,K], %1: f32[K,40]) -> (%3) {
+  %2 = Abs(%0) : f32[5,K]
+  %3 = MatMul(%2, %1) : f32[5,40]
+}
+)"),
+            "dynamic-shape");
+  EXPECT_EQ(reason(R"(graph @k(%0: f32[5,60], %1: f32[60,40]) -> (%3) {
+  %2 = Abs(%1) : f32[60,40]
+  %3 = MatMul(%0, %2) : f32[5,40]
+}
+)"),
+            "not-fusable-op");
+  EXPECT_EQ(reason(R"(graph @k(%0: f32[5,60000], %1: f32[60000,40] const) -> (%3) {
+  %2 = Abs(%0) : f32[5,60000]
+  %3 = MatMul(%2, %1) : f32[5,40]
+}
+)"),
+            "resource-local-memory");
+}
+
 TEST(Contraction, SizesWithRuntimeB) {
   for (auto [m, k, n] :
        std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {1, 8, 64}, {3, 7, 5}, {6, 16, 32}, {17, 9, 35}, {24, 5, 64}})
