@@ -194,6 +194,16 @@ TEST(NpuCheck, Limits) {
                 {"b0: f16[32, 32]", "b0: f16[16, 4112]", "copy b0", "fractals across 257 is over the limit of 255"}});
 }
 
+TEST(NpuCheck, PtoRowsFarApart) {
+  const std::string far = kir::print_kernel(
+      finished(with(with(with(kNpuMatMul, "%1: f16[70, 50]", "%1: f16[70, 70000]"), "%2: f16[50]", "%2: f16[70000]"),
+                    "%3: f16[33, 50]", "%3: f16[33, 70000]")));
+  expect_found(far, {{"kernel @mm", "kernel @mm1", "copy b1", "rows 70000 elements apart in memory", true}},
+               NpuLanguage::pto);
+  EXPECT_TRUE(
+      check_npu(kir::parse_kernel(far), load_target("ascend910b1"), NpuLanguage::ascendc).empty());  // row by row
+}
+
 TEST(NpuCheck, PtoTilesHaveOneShape) {
   const std::string twice =
       with(kNpuExp, "    wait mte2 v i%2\n", "    wait mte2 v i%2\n    copy x = %0[i*8:4, 0:64]\n");
