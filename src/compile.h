@@ -70,7 +70,8 @@ struct EmittedKernel {
   std::vector<Buffer> buffers;                          // parameters in order
   int64_t blocks = 1;                                   // to launch
   std::vector<std::pair<std::string, int64_t>> peak_bytes;  // of each local memory
-  double gm_read_bytes = 0, gm_write_bytes = 0, predicted_us = 0;
+  int64_t gm_read_bytes = 0, gm_write_bytes = 0;        // as issued, over all blocks
+  double predicted_us = 0;
 };
 // The kernels of a planned model, or of one group or kernel of it. Every op must be in a kernel: UserError GAF4002 (4003
 // for control flow) for all others at once, GAF3105 for a free dimension, GAF1102 if the target is no NPU, GAF5004 if a

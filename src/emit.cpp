@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "build.h"
 #include "codegen/npu/npu.h"
@@ -100,9 +101,9 @@ EmittedKernel emit_one(const Graph& g, uint32_t call, const Lowered& l, const Ta
   }
   const kir::Work w = kir::analyse(k, t, {}, kir::workers_of(k, t));
   for (const auto& [mem, bytes] : w.peak) out.peak_bytes.emplace_back(kMemName[static_cast<int>(mem)], bytes);
-  for (const auto& [edge, bytes] : w.moved) {
-    if (edge.first == Mem::gm) out.gm_read_bytes += bytes;
-    if (edge.second == Mem::gm) out.gm_write_bytes += bytes;
+  for (const auto& [edge, bytes] : w.moved) {  // the analysis weighs samples of long loops: whole but for rounding
+    if (edge.first == Mem::gm) out.gm_read_bytes += std::llround(bytes);
+    if (edge.second == Mem::gm) out.gm_write_bytes += std::llround(bytes);
   }
   out.predicted_us = w.us;
   out.blocks = npu_blocks(k, t);

@@ -50,6 +50,8 @@ class Writer {
     if (p_.bias >= 0) bias_ = of[static_cast<size_t>(p_.bias)];
     out_ = b_.buf(kir::Role::out, DType::f16, {p_.m, p_.n});
     const int64_t down = (p_.m + s_.m - 1) / s_.m, across = (p_.n + s_.n - 1) / s_.n;
+    if (down * across == 1) s_.slots = 1, edge_slots_ = 1;  // a second slot would never be reached
+    if (down * across == 1 && p_.k <= s_.k) operand_slots_ = 1;
     // an axis of one tile is none
     kir::For nest{{}, kir::LoopKind::par, {}};
     auto axis = [&](const char* name, int64_t tiles) -> Expr {
@@ -80,15 +82,15 @@ class Writer {
     const Ref c = tile("c", DType::f32, s_.m, s_.n, t_.mma.acc, s_.slots);
     std::optional<Ref> bias;
     if (bias_ >= 0) {
-      const Ref narrow = tile("bl", DType::f16, 1, s_.n, Mem::l1, 2);
+      const Ref narrow = tile("bl", DType::f16, 1, s_.n, Mem::l1, edge_slots_);
       bias = tile("bt", DType::f32, 1, s_.n, Mem::bt, s_.slots);
       b_.copy(narrow, Builder::at(bias_, {{j, cols, 1}}));
       b_.copy(*bias, narrow);
     }
     auto step = [&](const Expr& k, const Expr& depth, const std::function<void(const Ref&, const Ref&)>& multiply) {
-      const Ref a1 = tile("a", DType::f16, s_.m, s_.k, Mem::l1, 2), b1 = tile("b", DType::f16, s_.k, s_.n, Mem::l1, 2);
-      const Ref a0 = tile("a", DType::f16, s_.m, s_.k, t_.mma.a[0], 2),
-                b0 = tile("b", DType::f16, s_.k, s_.n, t_.mma.b[0], 2);
+      auto a = [&](Mem m) { return tile("a", DType::f16, s_.m, s_.k, m, operand_slots_); };
+      auto b = [&](Mem m) { return tile("b", DType::f16, s_.k, s_.n, m, operand_slots_); };
+      const Ref a1 = a(Mem::l1), b1 = b(Mem::l1), a0 = a(t_.mma.a[0]), b0 = b(t_.mma.b[0]);
       b_.copy(a1, block(a_, i, rows, k, depth));
       b_.copy(b1, block(w_, k, depth, j, cols));
       b_.copy(a0, a1);
@@ -115,6 +117,7 @@ class Writer {
   const Target& t_;
   Shape p_;
   Tiles s_;
+  int operand_slots_ = 2, edge_slots_ = 2;  // of the steps of A and B; of the bias
   int a_ = -1, w_ = -1, bias_ = -1, out_ = -1;
 };
 

@@ -34,7 +34,9 @@ struct Softmax {
     b.k.name = fn.name, b.k.target = t.name;
     const int from = b.buf(kir::Role::in, in, {rows, cols}), to = b.buf(kir::Role::out, out, {rows, cols});
     const int64_t capacity = round_up(cols, kBlockBytes / bytes(DType::f16));
-    b.loop("i", 0, (rows + block_rows - 1) / block_rows, 1, kir::LoopKind::par, [&](const Expr& i) {
+    const int64_t blocks = (rows + block_rows - 1) / block_rows;
+    const int ring = blocks > 1 ? slots.ring : 1;
+    b.loop("i", 0, blocks, 1, kir::LoopKind::par, [&](const Expr& i) {
       const Expr at = i * Expr(block_rows), n = tile_extent(i, block_rows, rows);
       auto tile = [&](const char* stem, DType dtype, int ring) {
         const Ref r = b.tile(stem, dtype, block_rows, capacity, t.map_dst);
@@ -43,10 +45,10 @@ struct Softmax {
       };
       // f32 is loaded into, and stored from, the tile that is computed in
       const bool narrow_in = in != DType::f32, narrow_out = out != DType::f32;
-      const Ref loaded = narrow_in ? tile("h", in, slots.ring) : Ref{};
-      const Ref x = tile("x", DType::f32, narrow_in && narrow_out ? 1 : slots.ring);
+      const Ref loaded = narrow_in ? tile("h", in, ring) : Ref{};
+      const Ref x = tile("x", DType::f32, narrow_in && narrow_out ? 1 : ring);
       const Ref m = b.tile("m", DType::f32, round_up(block_rows, kBlockBytes / bytes(DType::f32)), 1, t.map_dst);
-      const Ref stored = !narrow_out ? x : slots.in_place && narrow_in ? loaded : tile("y", out, slots.ring);
+      const Ref stored = !narrow_out ? x : slots.in_place && narrow_in ? loaded : tile("y", out, ring);
       b.copy(narrow_in ? loaded : x, block(from, at, n, 0, cols));
       if (narrow_in) b.map(x, kir::S::cast, {loaded});
       b.reduce(m, kir::S::max, 1, x);

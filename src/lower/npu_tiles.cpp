@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace gaf {
@@ -52,19 +53,19 @@ void short_copies(const kir::Kernel& k, const Target& t, const kir::Body& body, 
 
 Candidate price_candidate(kir::Kernel k, const Target& t, const Overlap& o) {
   const kir::Kernel legal = kir::legalise(k, t);
-  const kir::Work w = kir::analyse(legal, t, {}, kir::workers_of(legal, t));
+  const int workers = kir::workers_of(legal, t);
+  const kir::Work w = kir::analyse(legal, t, {}, workers);
   double iterations = 1;
   for (const kir::Stmt& s : legal.body)
     if (const auto* f = std::get_if<kir::For>(&s.alt); f && f->kind == kir::LoopKind::par)
       for (const kir::Axis& a : f->axes) iterations *= static_cast<double>(a.hi.num());
-  double counted = 0, most = 0;  // cycles of the busiest pipe as analysed, and with what short copies lose
-  for (const auto& [pipe, cycles] : w.busy) counted = std::max(counted, cycles);
+  double most = 0;  // cycles of the busiest pipe
   std::map<Pipe, double> cycles = w.busy;
   short_copies(legal, t, legal.body, 1, cycles);
   for (const auto& [pipe, n] : cycles) most = std::max(most, n);
   auto busy = [&](Pipe p) { return cycles.contains(p) ? cycles.at(p) : 0.0; };
-  if (counted == 0 || t.clock_mhz <= 0) return {std::move(k), w.compute_us, w.peak};
-  const double share = w.compute_us * t.clock_mhz / counted;  // of the iterations, the busiest core's
+  if (t.clock_mhz <= 0) return {std::move(k), w.compute_us, w.peak};
+  const double share = std::ceil(iterations / workers) / iterations;  // of the iterations, the busiest core's
   // Computing waits for the first load and the last store for computing; with a single slot, every store is waited for.
   const double load = busy(Pipe::mte2) + busy(Pipe::mte1), store = busy(Pipe::fix) + busy(Pipe::mte3);
   const double compute = o.stores_wait ? std::max(most, busy(Pipe::m) + busy(Pipe::v) + store) : most;

@@ -5,7 +5,8 @@
 
 namespace gaf {
 
-std::vector<NpuProblem> check_npu(const kir::Kernel& k, const Target& t, NpuLanguage l) {
+std::vector<NpuProblem> check_npu(const kir::Kernel& built, const Target& t, NpuLanguage l) {
+  const kir::Kernel k = kir::parse_kernel(kir::print_kernel(built));  // its statements know their lines
   std::vector<NpuProblem> found;
   const npu::Report report = [&](const kir::Stmt& s, std::string text, bool unsupported) {
     found.push_back({s.line, print_stmt(k, s), std::move(text), unsupported});

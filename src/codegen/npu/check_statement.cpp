@@ -14,7 +14,7 @@ namespace {
 // bits); mma: Mmad; l0c -> gm: Fixpipe; column: Brcb spreads 8 values a repeat, at most 255 repeats.
 namespace limit {
 constexpr int64_t copy_rows = 4095, copy_row_bytes = (1 << 21) - 1;
-constexpr int64_t nz_rows = 16384, nz_cols = 65535;
+constexpr int64_t nz_rows = 16384, nz_cols = 65535, nz_stride = 65535;
 constexpr int64_t repeats = 255;
 constexpr int64_t mma_size = 4095;
 constexpr int64_t fix_cols = 4095, fix_rows = 8192;
@@ -148,6 +148,11 @@ struct Checker final : Walk {
       const TileUse u = result(s);
       const auto [rows, cols] = extent(u);
       if (u.column()) return cannot("a copy to a packed column");
+      const MemoryUse m = memory(c.src);
+      if (l_ != NpuLanguage::ascendc && to == Mem::l1 && rows > 1 &&
+          most(m.stride) > limit::nz_stride)  // there row by row
+        cannot("rows " + print_expr(k_, m.stride) + " elements apart in memory (TLOAD to fractals steps at most " +
+               std::to_string(limit::nz_stride) + ")");
       below(rows, to == Mem::ub ? limit::copy_rows : limit::nz_rows, "rows");
       below(to == Mem::ub ? cols * bytes(tt) : cols, to == Mem::ub ? limit::copy_row_bytes : limit::nz_cols,
             to == Mem::ub ? "bytes of a row" : "columns");

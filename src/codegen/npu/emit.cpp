@@ -107,14 +107,12 @@ Facts::Facts(const Kernel& k, const Target& t)
 }  // namespace npu
 
 std::string emit_npu(const Kernel& built, const Target& t, NpuLanguage l) {
-  Kernel k = parse_kernel(print_kernel(built));  // its statements know their lines
-  if (const std::vector<NpuProblem> found = check_npu(k, t, l); !found.empty()) {
+  if (const std::vector<NpuProblem> found = check_npu(built, t, l); !found.empty()) {
     const NpuProblem& p = found.front();
-    UserError e(p.unsupported ? "GAF4002" : "GAF5004",
-                "kernel " + k.name + ", line " + std::to_string(p.line) + ": `" + p.statement + "`: " + p.text);
-    throw e;
+    throw UserError(p.unsupported ? "GAF4002" : "GAF5004",
+                    "kernel " + built.name + ", line " + std::to_string(p.line) + ": `" + p.statement + "`: " + p.text);
   }
-  k = npu::with_free_names(std::move(k));
+  const Kernel k = npu::with_free_names(number_symbols(built));
   const npu::Facts facts(k, t);
   const std::unique_ptr<npu::Language> to = l == NpuLanguage::ascendc ? npu::ascendc(facts)
                                             : l == NpuLanguage::pto   ? npu::pto(facts)
