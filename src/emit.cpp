@@ -84,7 +84,9 @@ EmittedKernel emit_one(const Graph& g, uint32_t call, const Lowered& l, const Ta
   } catch (const UserError& e) {
     std::vector<ErrorInfo> all = e.all();
     for (ErrorInfo& i : all) {
-      i.message = fmt::format("kernel {}, back end {}: {}", n.name, spelling(b), i.message);
+      const std::string named = fmt::format("kernel {}", n.name);
+      if (!i.message.starts_with(named)) i.message = named + ": " + i.message;
+      i.message = fmt::format("back end {}: {}", spelling(b), i.message);
       if (i.node.empty() && !n.origins.empty()) i.node = n.origins.front();
     }
     throw UserError(std::move(all));

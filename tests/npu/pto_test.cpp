@@ -150,6 +150,16 @@ TEST_F(Pto, Products) {
   refused("other columns");
 }
 
+TEST_F(Pto, LoadsToNz) {
+  Nz<32, 48> m(2, 40);
+  TASSIGN(m, 0);
+  auto near = view(x, 2, 40, 65535), far = view(x, 2, 40, 65536);
+  TLOAD(m, near);
+  accepted();
+  TLOAD(m, far);
+  refused("rows farther apart than 65535");
+}
+
 TEST_F(Pto, MovesToL0) {
   Nz<32, 48> m(30, 40), m2(30, 41);
   TileLeft<half, 32, 48, DYNAMIC, DYNAMIC> a(30, 40);

@@ -4,6 +4,7 @@ analysis says."""
 
 import hashlib
 import os
+import re
 import shutil
 
 import pytest
@@ -105,6 +106,17 @@ def test_memory_and_traffic_are_what_the_analysis_says(run, emitted, kernel, tar
     r, said = run(kernel, target, language), emitted[kernel, target, language].kernel
     assert {m.lower(): n for m, n in r["peak"].items() if n} == {m: n for m, n in said["peak"].items() if n}
     assert r["read"] == said["gm_read_bytes"]
+
+
+@each_run
+def test_header_says_what_the_kernel_needs(emitted, kernel, target, language):
+    text, said = emitted[kernel, target, language].source, emitted[kernel, target, language].kernel
+    head = text[: text.index("#include")]
+    assert f"for {target}." in head and "CANN 8.3 or later" in head and "automatic synchronisation off" in head
+    memories = {m: int(n) for m, n in re.findall(r"^// Memory (\w+): (\d+) of \d+ bytes$", head, re.M)}
+    assert memories == {m: n for m, n in said["peak"].items() if n}
+    assert f"// Launch: {said['blocks']} block" in head and f" on {kernel.unit} cores" in head
+    assert 1 <= said["blocks"] <= k.CORES[target][kernel.unit]
 
 
 @pytest.mark.parametrize(("kernel", "target"), [(kernel, t) for kernel in k.KERNELS for t in k.TARGETS], ids=lambda x: getattr(x, "name", x))

@@ -47,6 +47,7 @@ def folder(tmp_path_factory):
     save(at / "mixed.onnx", [node("MatMul", ["x", "w"], ["m"], "mm0"), node("Sigmoid", ["m"], ["s"], "sig0"), node("Softmax", ["s"], ["t"], "sm0", axis=-1),
                              node("Erf", ["t"], ["y"], "erf0")], [("x", [100, 70])], [("y", [100, 50])], weights)
     save(at / "f32.onnx", [node("MatMul", ["x", "w"], ["y"], "mm0")], [("x", [10, 70])], [("y", [10, 50])], [("w", f16(70, 50).astype(np.float32))], TensorProto.FLOAT)
+    save(at / "wide.onnx", [node("MatMul", ["x", "w"], ["y"], "mm0")], [("x", [3, 20]), ("w", [20, 70000])], [("y", [3, 70000])])
     save(at / "conv.onnx", [node("Conv", ["x", "k"], ["y"], "conv0", pads=[1, 1, 1, 1])], [("x", [1, 3, 8, 8])], [("y", [1, 4, 8, 8])], [("k", f16(4, 3, 3, 3))])
     return at
 
@@ -151,6 +152,20 @@ def test_free_dimensions_must_be_bound(folder):
 def test_a_folder_that_cannot_be_written(folder):
     (folder / "file").write_text("x")
     assert "GAF8001" in gaf(folder, "emit", "mlp.onnx", "-o", "file/out", "--backend", "pto", *NPU, code=7).stderr
+
+
+def test_what_one_language_cannot_say_is_refused_there_only(folder):
+    """Rows so far apart have no PTO load; Ascend C loads them one by one."""
+    done = gaf(folder, "emit", "wide.onnx", "-o", "out/wide", "--backend", "pto", *NPU, code=4)
+    assert "GAF4002" in done.stderr and "'mm0'" in done.stderr and "back end pto" in done.stderr and "70000 elements apart" in done.stderr
+    assert not (folder / "out/wide").exists()
+    assert document(folder, "emit", "wide.onnx", "-o", "out/wide", "--backend", "ascendc", *NPU)["files"]
+
+
+def test_files_that_belong_together_are_written_together(folder):
+    (folder / "blocked" / "softmax.pto").mkdir(parents=True)
+    assert "GAF8001" in gaf(folder, "emit", "softmax.onnx", "-o", "blocked", "--backend", "pto", *NPU, code=7).stderr
+    assert [f.name for f in (folder / "blocked").iterdir()] == ["softmax.pto"], "no part of the kernel stays"
 
 
 @pytest.mark.contract("G2")

@@ -26,7 +26,9 @@ void TLOAD(D& d, G& g, int line = __builtin_LINE()) {
                 "TLOAD: rows to rows, or rows to NZ in a matrix tile");
   static_assert(D::boxed || D::isRowMajor, "TLOAD: rows to rows");
   if (placed(line, d) & g.plain(line) &&
-      npu::require(same(d.valid(), {g.rows(), g.cols()}), "TLOAD: the view is not the tile's valid region", line))
+      npu::require(same(d.valid(), {g.rows(), g.cols()}), "TLOAD: the view is not the tile's valid region", line) &&
+      npu::require(!D::boxed || (g.rows() <= 16384 && (g.rows() == 1 || g.stride.at[3] <= 65535)),
+                   "TLOAD to NZ: more than 16384 rows, or rows farther apart than 65535 elements", line))
     npu::move(npu::MTE2, "TLOAD", d.place, g.place(), {.valid = d.valid(), .target = d.whole()}, line);
 }
 template <class D, class G, AtomicType A = AtomicType::AtomicNone, ReluPreMode Relu = ReluPreMode::NoRelu>

@@ -6,6 +6,7 @@
 // Readings where the documents leave something open:
 //   * Values outside a tile's valid region are unspecified after every instruction that writes the tile.
 //   * TMATMUL with one valid row reads the left tile in its own layout, as for any other size.
+//   * A load to the NZ layout has the limits of the copy that does it (rows, 16 bit row stride); the pages state none.
 //   * A relu on the store of an accumulator is a template argument of TSTORE; not every edition of the pages shows it.
 #pragma once
 #include "instructions.hpp"
