@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "codegen/codegen.h"
+#include "ops/interpret.h"
 #include "ops/op.h"
 #include "runtime/cache.h"
 
@@ -114,12 +115,16 @@ class Assembler {
     int b = make({i, 0}, PlanBuffer::alias, g_.nodes[i].name);
     out_.buffers[static_cast<size_t>(b)].index = buffer(g_.nodes[i].args[0]);
   }
-  void host(const Graph& fn, const std::string& name, const std::vector<Value>& args, uint32_t node, bool fallback) {
+  // `own`: fn is a function with symbols of its own, bound by its arguments; else it has those of the graph.
+  void host(const Graph& fn, const std::string& name, const std::vector<Value>& args, uint32_t node, bool fallback, bool own) {
     HostStep s;
     s.name = name, s.fallback = fallback;
     for (Value v : args) s.args.push_back(buffer(v));
     for (uint32_t r = 0; r < g_.nodes[node].types.size(); r++) s.results.push_back(result({node, r}, name));
-    s.run = [fn](std::span<const Tensor> in) { return interpret_graph(fn, in); };
+    s.run = [fn, own](std::span<const Tensor> in, std::span<const int64_t> symbols) {
+      if (own) return interpret_graph(fn, in);
+      return interpret_region(fn, in, {symbols.begin(), symbols.end()}, nullptr);
+    };
     out_.steps.push_back({{}, std::move(s)});
   }
   void outputs() {
@@ -309,7 +314,7 @@ Built build(const Planned& p, Lowerings& lowerings, Report& report) {
         if (p.config.strict) throw UserError("GAF5001", "kernel " + n.name + ": code generation failed: " + j.error).at(n.name, "");
         report.warnings.push_back({"GAF5001", "kernel " + n.name + ": code generation failed, group runs unfused: " + j.error, n.name});
         if (gr != report.groups.end()) gr->status = "failed";
-        a.host(g.kernels[static_cast<size_t>(n.callee)], n.name, n.args, i, true);
+        a.host(g.kernels[static_cast<size_t>(n.callee)], n.name, n.args, i, true, true);
         out.stats.externs++;
         continue;
       }
@@ -326,7 +331,7 @@ Built build(const Planned& p, Lowerings& lowerings, Report& report) {
       std::vector<Value> args;
       Graph fn = single(g, i, args);
       bool shape = n.op == "HostShape";
-      a.host(fn, n.name, args, i, !shape);
+      a.host(fn, n.name, args, i, !shape, false);
       out.stats.externs += !shape;
       // Not for those that the caller wants left alone; once an op type.
       const std::vector<std::string>& left = p.config.extern_ops;
@@ -353,7 +358,7 @@ Built build_reference(const Graph& g) {
     } else {
       std::vector<Value> args;
       Graph fn = n.op == "call" ? g.kernels[static_cast<size_t>(n.callee)] : single(g, i, args);
-      a.host(fn, n.name, n.op == "call" ? n.args : args, i, true);
+      a.host(fn, n.name, n.op == "call" ? n.args : args, i, true, n.op == "call");
       out.stats.externs++;
     }
   }

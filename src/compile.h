@@ -32,6 +32,7 @@ struct Model {
 struct LoadOptions {
   std::vector<std::pair<std::string, std::vector<int64_t>>> shapes;  // input -> dims, -1 stays free
   std::vector<std::pair<std::string, int64_t>> dims;                 // symbol -> number
+  std::vector<std::string> overridden;  // initializers that are graph inputs too: inputs, not constants
 };
 
 Model load_model(const std::string& path, const LoadOptions& o = {});  // .onnx, .gaf; "-" reads ONNX from stdin

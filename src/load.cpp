@@ -70,7 +70,7 @@ Model load_model_bytes(std::string_view onnx, const LoadOptions& o) {
   Model m;
   m.name = "model";
   m.onnx = std::make_shared<const std::string>(onnx);
-  Graph g = read_onnx(hold(m.onnx), "", {o.shapes, o.dims, {}}, &m.warnings);  // before m is moved from
+  Graph g = read_onnx(hold(m.onnx), "", {o.shapes, o.dims, o.overridden}, &m.warnings);  // before m is moved from
   return finish(std::move(g), std::move(m));
 }
 
@@ -81,7 +81,7 @@ Model load_model(const std::string& path, const LoadOptions& o) {
   m.folder = std::filesystem::path(path).parent_path().string();
   if (m.folder.empty()) m.folder = ".";  // "" would mean that there is no folder, and no external data
   m.path = path;
-  ReadOptions options{o.shapes, o.dims, {}};
+  ReadOptions options{o.shapes, o.dims, o.overridden};
   Graph g = path.ends_with(".gaf") ? read_gaf_text(path, options) : read_onnx(path, options, &m.warnings);
   return finish(std::move(g), std::move(m));
 }

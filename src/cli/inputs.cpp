@@ -113,6 +113,17 @@ Model with_sizes_of(Model m, const Given& given) {
 
 }  // namespace
 
+std::vector<std::string> Session::given_names() const {
+  std::vector<std::string> names;
+  if (line.has("inputs")) {
+    const std::string path = line.text("inputs", "");
+    for (auto& [name, tensor] : read_npz(read_file(path), path)) names.push_back(name);
+  }
+  for (const std::string& text : line.all("input"))
+    if (const size_t equals = text.find('='); equals != std::string::npos) names.push_back(text.substr(0, equals));
+  return names;
+}
+
 std::vector<Tensor> Session::inputs(const Model& m, uint64_t seed) const {
   const std::vector<std::string> names = names_of(m);
   Given given = given_inputs(line, m, names);

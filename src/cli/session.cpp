@@ -105,6 +105,12 @@ Model Session::load() const {
   for (const std::string& s : line.all("dim")) o.dims.push_back(dim_option(s));
   const Progress p("loading " + line.model, progress());
   Model m = load_model(line.model, o);
+  // What is given and no input may be a default that the model lists as an input: a constant unless given.
+  for (const std::string& name : given_names()) {
+    auto is_it = [&](const Node& n) { return n.op == "input" && n.name == name; };
+    if (std::ranges::none_of(m.graph.nodes, is_it)) o.overridden.push_back(name);
+  }
+  if (!o.overridden.empty()) m = load_model(line.model, o);
   for (const std::string& w : m.warnings) warn(w);
   return m;
 }

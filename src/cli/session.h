@@ -23,6 +23,7 @@ struct Session {
 
   Model load() const;                                               // MODEL with --shape and --dim; prints its warnings
   std::vector<Tensor> inputs(const Model& m, uint64_t seed) const;  // --input, --inputs, --random, --range (inputs.cpp)
+  std::vector<std::string> given_names() const;                     // those that --input and --inputs name (inputs.cpp)
   std::vector<Tensor> inputs(const Model& m) const { return inputs(m, seed()); }
   uint64_t seed() const { return static_cast<uint64_t>(line.whole("random", 0, 0)); }
 

@@ -183,7 +183,9 @@ class Planner {
     const size_t rank = merged.size();
     if (rank < 2 || !p_.reduced[rank - 1] || p_.reduced[rank - 2] || std::ranges::count(p_.reduced, true) != 1) return;
     const Expr& n = merged[rank - 1];
-    if (!n.is_num() || n.num() > std::max(4, l_.target().lanes) || l_.expect(merged[rank - 2]) < 8) return;
+    // Each element of a row is a register; of several reductions, three of them live at once.
+    const int most = reductions_.size() > 1 ? l_.target().max_regs / 4 : l_.target().lanes;
+    if (!n.is_num() || n.num() > std::max(4, most) || l_.expect(merged[rank - 2]) < 8) return;
     p_.short_rows = true;
     for (size_t d = 0; d < rank; d++) p_.box.space.order.push_back(static_cast<int64_t>(d));
     std::swap(p_.box.space.order[rank - 1], p_.box.space.order[rank - 2]);

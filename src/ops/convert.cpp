@@ -34,7 +34,9 @@ Tensor converted(const Tensor& x, DType to) {
 void eval_cast(EvalContext& c) { c.results = {converted(arg(c, 0), c.types[0].dtype)}; }
 
 kir::ScalarProgram cast_program(const Node&, std::span<const DType> t, DType result) {
-  return kir::parse_scalar(fmt::format("{}(a)", name(result)), t, result);
+  // The kernels' own cast rounds to the nearest.
+  const std::string_view whole = is_float(t[0]) && is_int(result) ? "trunc(a)" : "a";
+  return kir::parse_scalar(fmt::format("{}({})", name(result), whole), t, result);
 }
 
 void infer_bitcast(InferContext& c) {

@@ -75,8 +75,17 @@ Value expand_layer_norm(GraphBuilder& b, const Node& n, std::span<const Value> a
   if (axis < 0) axis += static_cast<int64_t>(e.rank(a[0]));
   const Ints axes = axes_from(axis, e.rank(a[0]));
   Value x = e.cast(a[0], wide);
-  if (Centre) x = e.binary("Sub", x, e.mean(x, axes));
-  Value var = e.mean(e.binary("Mul", x, x), axes);
+  Value var;
+  if (Centre) {
+    // The mean is rounded, so what is left of x has a mean of its own: of a row of equal numbers it is all there is.
+    x = e.binary("Sub", x, e.mean(x, axes));
+    Value rest = e.mean(x, axes);
+    var = e.binary("Sub", e.mean(e.binary("Mul", x, x), axes), e.binary("Mul", rest, rest));
+    var = e.with_number("Max", var, 0);
+    x = e.binary("Sub", x, rest);
+  } else {
+    var = e.mean(e.binary("Mul", x, x), axes);
+  }
   Value root = e.unary("Sqrt", e.with_number("Add", var, epsilon(n)));
   Value y = e.binary("Mul", e.binary("Div", x, root), e.cast(a[1], wide));
   if (a.size() > 2 && a[2] != kNoValue) y = e.binary("Add", y, e.cast(a[2], wide));

@@ -133,11 +133,21 @@ bool Growth::try_merge(uint32_t from, uint32_t to) {
     v = Verdict::no("multi-use", "the value behind the view has other readers");
   if (v) v = worth(a, b, views ? 1e-3 : 0);
   if (!v) {
-    refused_[{from, to}] = v;
+    // what kept attention apart says more than why the two alone do not fit
+    if (auto [at, fresh] = refused_.try_emplace({from, to}, v); !fresh && at->second.reason != "graph-output") at->second = v;
     return false;
   }
   groups.merge(a, b);
   return true;
+}
+
+// Attention is one kernel only as long as its probabilities are nobody else's: says so of the edge to the second MatMul.
+void Growth::note_output_between(uint32_t softmax) {
+  const Graph& g = groups.g;
+  for (const Output& o : g.outputs)
+    for (uint32_t n = 0; n < g.nodes.size() && o.value.node == softmax; n++)
+      if (is_kind(g.nodes[n], OpKind::contraction) && std::ranges::find(g.nodes[n].args, Value{softmax, 0}) != g.nodes[n].args.end())
+        refused_[{softmax, n}] = Verdict::no("graph-output", fmt::format("'{}' is an output of the model, so attention cannot keep it to itself", o.name));
 }
 
 // Softmax between two MatMuls, with the pointwise ops before it: one group if the attention template takes it.
@@ -172,6 +182,7 @@ void Growth::attention() {
       down = is_kind(g.nodes[at], OpKind::contraction);
       if (down || !is_kind(g.nodes[at], OpKind::pointwise)) break;
     }
+    if (found && !down && !single(s)) note_output_between(s);
     if (!found || !down) continue;
     std::sort(nodes.begin(), nodes.end());
     bool alone = std::all_of(nodes.begin(), nodes.end(), [&](uint32_t n) { return groups.nodes(groups.of(n)).size() == 1; });

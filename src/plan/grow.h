@@ -25,6 +25,7 @@ class Growth {
  private:
   bool try_merge(uint32_t from, uint32_t to);
   void attention();
+  void note_output_between(uint32_t softmax);
   const Target& t_;
   const FusionConfig& config_;
   const PlanServices& services_;

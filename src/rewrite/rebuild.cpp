@@ -58,6 +58,10 @@ std::vector<std::string> Rebuild::origins(std::span<const Value> because) const 
 Value Rebuild::emit(std::string op, std::vector<Value> args, Attrs attrs, std::span<const Value> because, size_t results) {
   Node n;
   n.op = std::move(op), n.args = std::move(args), n.attrs = std::move(attrs);
+  if (n.op == "Reshape")  // a rule says what it means: a 0 is no "as before"
+    if (const auto it = n.attrs.find("shape"); it != n.attrs.end())
+      if (const Dims* dims = std::get_if<Dims>(&it->second); dims && std::ranges::any_of(*dims, [](const Expr& e) { return e.is(0); }))
+        n.attrs["allowzero"] = int64_t{1};
   n.origins = origins(because);
   n.name = because.empty() ? "" : g().nodes[because.back().node].name;
   std::vector<Type> types;

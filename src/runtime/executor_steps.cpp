@@ -66,7 +66,7 @@ void Executor::State::run_host(Context& c, const HostStep& h, std::vector<Tensor
     else
       args.push_back(view(b, *c.dims[id], c.at(schedule.root, a)));
   }
-  results = h.run(args);
+  results = h.run(args, c.values);
   GAF_CHECK(results.size() == h.results.size())
       << h.name << " returned " << results.size() << " of " << h.results.size() << " results";
   for (size_t i = 0; i < results.size(); i++) {

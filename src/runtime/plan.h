@@ -37,7 +37,8 @@ struct KernelStep {
 struct HostStep {
   std::string name;
   std::vector<int> args, results;  // PlanBuffers
-  std::function<std::vector<Tensor>(std::span<const Tensor>)> run;
+  // Given the arguments and the values of the plan's symbols so far (kUnbound where not known yet).
+  std::function<std::vector<Tensor>(std::span<const Tensor>, std::span<const int64_t>)> run;
   // (symbol, position, element): the symbol's value is that element of the argument tensor; positions from args.size()
   // on mean results. Set after the step ran.
   std::vector<std::tuple<int, int, int64_t>> binds;

@@ -273,7 +273,7 @@ PlanStep host(std::string name, std::vector<int> args, std::vector<int> results,
   h.name = std::move(name);
   h.args = std::move(args);
   h.results = std::move(results);
-  h.run = std::move(f);
+  h.run = [f = std::move(f)](std::span<const Tensor> in, std::span<const int64_t>) { return f(in); };
   return {std::nullopt, std::move(h)};
 }
 
@@ -363,7 +363,7 @@ TEST(HostSteps, ResultIsTheOutput) {
 TEST(HostSteps, ErrorsPassThroughAndTheExecutorLives) {
   RunPlan p = filter();
   auto fail = std::make_shared<bool>(true);
-  p.steps[1].host->run = [fail](std::span<const Tensor> a) {
+  p.steps[1].host->run = [fail](std::span<const Tensor> a, std::span<const int64_t>) {
     if (*fail) throw UserError("GAF6001", "index 9 out of range [0,8)");
     return positive(a);
   };
@@ -375,7 +375,7 @@ TEST(HostSteps, ErrorsPassThroughAndTheExecutorLives) {
 
 TEST(HostSteps, WrongResultIsOurBug) {
   RunPlan p = filter();
-  p.steps[1].host->run = [](std::span<const Tensor>) { return std::vector<Tensor>{Tensor::make(DType::f64, {1})}; };
+  p.steps[1].host->run = [](std::span<const Tensor>, std::span<const int64_t>) { return std::vector<Tensor>{Tensor::make(DType::f64, {1})}; };
   Executor e(std::move(p), 1);
   std::vector<Tensor> out;
   EXPECT_THROW(e.run({{floats({5})}}, out), InternalError);
