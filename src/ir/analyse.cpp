@@ -59,7 +59,7 @@ class Counter {
   const Target& t_;
   std::vector<int64_t> values_;
   Work& w_;
-  std::vector<Extent> valid_;  // of each tile's contents; where pipes exist
+  std::vector<Extent> valid_;                                        // of each tile's contents; where pipes exist
   std::unordered_map<const For*, std::vector<LoopShapes>> shaping_;  // of each axis
 
   double cycles_of(S op) const {
@@ -73,11 +73,13 @@ class Counter {
     Extent e;
     if (r.tile && r.at.empty()) {
       const Tile& t = k_.tiles[static_cast<size_t>(r.id)];
-      e = t_.pipes ? valid_[static_cast<size_t>(r.id)] : Extent{static_cast<double>(t.rows), static_cast<double>(t.cols)};
+      e = t_.pipes ? valid_[static_cast<size_t>(r.id)]
+                   : Extent{static_cast<double>(t.rows), static_cast<double>(t.cols)};
     }
     for (const Slice& s : r.at)
       if (s.n)
-        e.rows *= e.cols, e.one_row = e.one_row && e.one_col,
+        e.rows *= e.cols,
+            e.one_row = e.one_row && e.one_col,
             e.cols = static_cast<double>(s.n->is_num() ? s.n->num() : std::max<int64_t>(0, s.n->eval(values_))),
             e.one_col = s.n->is(1);
     if (r.transposed) std::swap(e.rows, e.cols), std::swap(e.one_row, e.one_col);
@@ -161,7 +163,8 @@ class Counter {
     if (c.pad || whole) e = c.dst.tile && c.dst.at.empty() ? capacity(c.dst.id) : extent(c.dst);
     if (c.dst.tile && c.dst.at.empty()) {
       Extent d = capacity(c.dst.id);  // a vector may lie down or stand up
-      bool turned = (e.one_row && !e.one_col && d.one_col && !d.one_row) || (e.one_col && !e.one_row && d.one_row && !d.one_col);
+      bool turned =
+          (e.one_row && !e.one_col && d.one_col && !d.one_row) || (e.one_col && !e.one_row && d.one_row && !d.one_col);
       take(c.dst, turned ? Extent{e.cols, e.rows, e.one_col, e.one_row} : e);
     }
     double moved = e.count() * bytes(type_of(k_, from == Mem::gm ? c.src : c.dst));
@@ -179,7 +182,8 @@ class Counter {
     take(m.dst, d);
     DType wide = type_of(k_, m.dst);
     for (const Arg& a : m.args)
-      if (const Ref* r = std::get_if<Ref>(&a); r && t_.pipes && bytes(type_of(k_, *r)) > bytes(wide)) wide = type_of(k_, *r);
+      if (const Ref* r = std::get_if<Ref>(&a); r && t_.pipes && bytes(type_of(k_, *r)) > bytes(wide))
+        wide = type_of(k_, *r);
     double cycles = vectors(d, wide) * cycles_of(m.op);
     for (const Arg& a : m.args)
       if (const Ref* r = std::get_if<Ref>(&a)) cycles += loads(*r, d.count());
@@ -188,7 +192,8 @@ class Counter {
   double count(const Reduce& r, double times) {
     Extent s = extent(r.src);
     double cycles = vectors(s, type_of(k_, r.src)) * cycles_of(r.op) + loads(r.src, s.count());
-    take(r.dst, {r.axis == 1 ? s.rows : 1, r.axis == 0 ? s.cols : 1, r.axis != 1 || s.one_row, r.axis != 0 || s.one_col});
+    take(r.dst,
+         {r.axis == 1 ? s.rows : 1, r.axis == 0 ? s.cols : 1, r.axis != 1 || s.one_row, r.axis != 0 || s.one_col});
     if (!t_.pipes && s.cols > 1) cycles += (r.axis == 1 ? s.rows : r.axis == 2 ? 1 : 0) * kHorizontalCycles;
     return vector(cycles, times);
   }
@@ -244,7 +249,8 @@ class Counter {
     } else if (t_.pipes) {
       const LoopShapes& shapes = shaping(f)[n];
       std::function<void(int64_t, int64_t)> part = [&](int64_t first, int64_t last) {  // in halves until all are alike
-        if (shapes.alike(values_, lo + first * step, lo + last * step)) return at(first, static_cast<double>(last - first + 1));
+        if (shapes.alike(values_, lo + first * step, lo + last * step))
+          return at(first, static_cast<double>(last - first + 1));
         int64_t middle = first + (last - first) / 2;
         part(first, middle), part(middle + 1, last);
       };

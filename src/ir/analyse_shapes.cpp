@@ -1,5 +1,6 @@
-// Which iterations of a loop are alike. Extents, inner bounds and branches that rise or fall with the loop's variable are
-// the same between two iterations that agree on them; others are not followed, and every iteration stands for itself.
+// Which iterations of a loop are alike. Extents, inner bounds and branches that rise or fall with the loop's variable
+// are the same between two iterations that agree on them; others are not followed, and every iteration stands for
+// itself.
 #include <algorithm>
 #include <optional>
 
@@ -37,8 +38,7 @@ std::optional<int> direction(const Expr& x, int sym) {
       }
       return of ? std::optional(sign * *of) : std::nullopt;
     }
-    case ExprOp::div:
-      return x.args()[1].is_num() ? direction(x.args()[0], sym) : std::nullopt;
+    case ExprOp::div: return x.args()[1].is_num() ? direction(x.args()[0], sym) : std::nullopt;
     default: return std::nullopt;
   }
 }
@@ -84,7 +84,8 @@ bool LoopShapes::alike(std::vector<int64_t>& values, int64_t first, int64_t last
   };
   auto sign = [](int64_t x) { return x < 0 ? -1 : x > 0; };
   return std::all_of(sizes_.begin(), sizes_.end(), [&](const Expr& x) { return at(x, first) == at(x, last); }) &&
-         std::all_of(signs_.begin(), signs_.end(), [&](const Expr& x) { return sign(at(x, first)) == sign(at(x, last)); });
+         std::all_of(signs_.begin(), signs_.end(),
+                     [&](const Expr& x) { return sign(at(x, first)) == sign(at(x, last)); });
 }
 
 }  // namespace gaf::kir

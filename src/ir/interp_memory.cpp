@@ -132,7 +132,8 @@ void bind_sizes(const Kernel& k, std::span<const int64_t> sizes, std::span<int64
   }
 }
 
-void bind_buffers(const Kernel& k, std::span<void* const> buffers, std::span<const int64_t> values, std::span<Array> bufs) {
+void bind_buffers(const Kernel& k, std::span<void* const> buffers, std::span<const int64_t> values,
+                  std::span<Array> bufs) {
   std::vector<int> ids = parameters(k);
   if (ids.size() != buffers.size()) fail_at(k, nullptr, "takes " + std::to_string(ids.size()) + " buffers");
   for (size_t i = 0; i < ids.size(); i++) {
@@ -147,7 +148,8 @@ void bind_buffers(const Kernel& k, std::span<void* const> buffers, std::span<con
   }
 }
 
-void multiply_add(DType t, std::span<const Element> a, std::span<const Element> b, int64_t cols, std::vector<Element>& out) {
+void multiply_add(DType t, std::span<const Element> a, std::span<const Element> b, int64_t cols,
+                  std::vector<Element>& out) {
   auto width = static_cast<size_t>(cols), inner = width ? b.size() / width : 0;
   for (size_t r = 0; inner && r < a.size() / inner; r++)
     for (size_t q = 0; q < inner; q++) {
@@ -156,7 +158,8 @@ void multiply_add(DType t, std::span<const Element> a, std::span<const Element> 
         const Element& y = b[q * width + c];
         Element& sum = out[r * width + c];
         sum.f += x.f * y.f;
-        sum.i = static_cast<int64_t>(static_cast<uint64_t>(sum.i) + static_cast<uint64_t>(x.i) * static_cast<uint64_t>(y.i));
+        sum.i = static_cast<int64_t>(static_cast<uint64_t>(sum.i) +
+                                     static_cast<uint64_t>(x.i) * static_cast<uint64_t>(y.i));
       }
     }
   for (Element& x : out) x = is_float(t) ? Element{round_float(t, x.f), 0} : Element{0, wrap_int(t, x.i)};

@@ -1,5 +1,5 @@
-// See race.h. Clocks follow program order: what one worker's statements and events allow in any schedule is decided by the
-// events, not by the order in which the interpreter happens to run them.
+// See race.h. Clocks follow program order: what one worker's statements and events allow in any schedule is decided by
+// the events, not by the order in which the interpreter happens to run them.
 #include "ir/race.h"
 
 #include <algorithm>
@@ -31,7 +31,8 @@ void RaceCheck::declare(int tile, int64_t slot) {
 }
 
 std::string RaceCheck::place(int id) const {
-  return id >= 0 ? "tile " + k_.tiles[static_cast<size_t>(id)].name : "buffer " + k_.bufs[static_cast<size_t>(-1 - id)].name;
+  return id >= 0 ? "tile " + k_.tiles[static_cast<size_t>(id)].name
+                 : "buffer " + k_.bufs[static_cast<size_t>(-1 - id)].name;
 }
 
 bool RaceCheck::fresh(Kind kind, int a, int b) {
@@ -55,14 +56,18 @@ void RaceCheck::ordered(Kind kind, size_t q, uint32_t when, int what) {
   if (!fresh(kind, what, static_cast<int>(q))) return;
   static constexpr const char* verb[] = {"reads", "writes", "writes"};
   static constexpr const char* earlier[] = {"the write", "the write", "a read"};
-  tell("pipe " + name(p) + " " + verb[kind] + " " + place(what) + " and may overtake " + earlier[kind] + " on pipe " + name(q), warning);
+  tell("pipe " + name(p) + " " + verb[kind] + " " + place(what) + " and may overtake " + earlier[kind] + " on pipe " +
+           name(q),
+       warning);
 }
 
 void RaceCheck::touch(int id, int64_t offset, int64_t bytes, bool write) {
   if (!pipe_) return;
   auto p = static_cast<size_t>(*pipe_);
-  std::vector<Cell>& cells = id >= 0 ? tiles_[static_cast<size_t>(k_.tiles[static_cast<size_t>(id)].mem)] : bufs_[static_cast<size_t>(-1 - id)];
-  auto first = static_cast<size_t>(offset + (id >= 0 ? base_[static_cast<size_t>(id)] : 0)), last = first + static_cast<size_t>(bytes);
+  std::vector<Cell>& cells = id >= 0 ? tiles_[static_cast<size_t>(k_.tiles[static_cast<size_t>(id)].mem)]
+                                     : bufs_[static_cast<size_t>(-1 - id)];
+  auto first = static_cast<size_t>(offset + (id >= 0 ? base_[static_cast<size_t>(id)] : 0)),
+       last = first + static_cast<size_t>(bytes);
   if (cells.size() < last) cells.resize(last);
   for (size_t i = first; i < last; i++) {
     Cell& c = cells[i];
@@ -93,7 +98,8 @@ void RaceCheck::set(const Sync& s, int64_t id) {
     const auto& [from, to, number] = key;
     if (from != s.from || number != id || to == s.to) continue;
     if ((o.up || o.waited > seen_[p][static_cast<size_t>(to)]) && fresh(event, 2, static_cast<int>(to)))
-      tell(what + name(s.to) + " may be set while the same id stands for " + name(to) + ", which a core that knows events by source cannot tell apart");
+      tell(what + name(s.to) + " may be set while the same id stands for " + name(to) +
+           ", which a core that knows events by source cannot tell apart");
   }
   e.up = true;
   e.released = seen_[p];
@@ -106,7 +112,8 @@ void RaceCheck::sync(const Sync& s, int64_t id) {
     seen_[p][p] = count_[p];
     return;
   }
-  if ((id < 0 || id >= t_.event_ids) && fresh(event, 3, 0)) tell("event " + std::to_string(id) + " is not one of " + std::to_string(t_.event_ids));
+  if ((id < 0 || id >= t_.event_ids) && fresh(event, 3, 0))
+    tell("event " + std::to_string(id) + " is not one of " + std::to_string(t_.event_ids));
   if (s.kind == SyncKind::set) return set(s, id);
   Event& e = events_[{s.from, s.to, id}];
   if (!e.up) {
@@ -122,7 +129,8 @@ std::vector<KernelProblem> RaceCheck::finish() {
   now_ = nullptr;
   for (const auto& [key, e] : events_) {
     const auto& [from, to, id] = key;
-    if (e.up) tell("event " + std::to_string(id) + " from " + name(from) + " to " + name(to) + " is set and never waited for");
+    if (e.up)
+      tell("event " + std::to_string(id) + " from " + name(from) + " to " + name(to) + " is set and never waited for");
   }
   return std::move(problems_);
 }

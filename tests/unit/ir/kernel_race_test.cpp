@@ -1,5 +1,5 @@
-// The race check on unsynchronised, synchronised and mutilated kernels: it objects to the first, is silent on the second,
-// and notices every single set, wait and fence that is missing, and planted faults.
+// The race check on unsynchronised, synchronised and mutilated kernels: it objects to the first, is silent on the
+// second, and notices every single set, wait and fence that is missing, and planted faults.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -59,7 +59,8 @@ TEST_P(KernelRaces, ObjectsWithoutSync) {
 TEST_P(KernelRaces, SilentWithSyncForAnyShareOfAnyWorker) {
   for (const KernelProblem& p : verify_kernel(synced, t)) ADD_FAILURE() << p.line << ": " << p.text;
   for (int workers : {1, 2, 3, 5, 40})
-    for (int w = 0; w < workers; w++) EXPECT_EQ(show(races(synced, t, w, workers)), "") << "worker " << w << " of " << workers;
+    for (int w = 0; w < workers; w++)
+      EXPECT_EQ(show(races(synced, t, w, workers)), "") << "worker " << w << " of " << workers;
   EXPECT_EQ(print_kernel(parse_kernel(print_kernel(synced))), print_kernel(synced));
 }
 
@@ -81,10 +82,12 @@ TEST_P(KernelRaces, NoticesEverySyncThatIsMissing) {
     total[static_cast<int>(gone->kind)]++;
     noticed[static_cast<int>(gone->kind)] += !p.empty();
     open += !p.empty() && std::all_of(p.begin(), p.end(), [](const KernelProblem& x) { return x.warning; });
-    EXPECT_FALSE(p.empty()) << "without " << print_stmt(k, {*gone}) << " (number " << n << ") of\n" << print_kernel(synced);
+    EXPECT_FALSE(p.empty()) << "without " << print_stmt(k, {*gone}) << " (number " << n << ") of\n"
+                            << print_kernel(synced);
   }
-  std::cout << GetParam().name << ": noticed " << noticed[0] << " of " << total[0] << " sets, " << noticed[1] << " of " << total[1]
-            << " waits, " << noticed[2] << " of " << total[2] << " fences; " << open << " by an open rule only\n";
+  std::cout << GetParam().name << ": noticed " << noticed[0] << " of " << total[0] << " sets, " << noticed[1] << " of "
+            << total[1] << " waits, " << noticed[2] << " of " << total[2] << " fences; " << open
+            << " by an open rule only\n";
   EXPECT_GT(total[0], 0);
 }
 
@@ -101,7 +104,8 @@ TEST_P(KernelRaces, EventsOfOneSourceGoToOneDestination) {
 
 INSTANTIATE_TEST_SUITE_P(, KernelRaces, testing::ValuesIn(kNpuTexts), [](const auto& i) {
   std::string s = i.param.name;
-  std::replace_if(s.begin(), s.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  std::replace_if(
+      s.begin(), s.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return s;
 });
 
@@ -117,7 +121,8 @@ TEST(KernelRaceFaults, WrongSlotOfARing) {
   Target t = npu_target();
   std::string s = replaced(synced_text(t, kNpuTexts[0].text), "wait mte2 v i%2", "wait mte2 v (i + 1)%2");
   EXPECT_THAT(show(races(parse_kernel(s), t)), HasSubstr("which nothing has set: the kernel hangs"));
-  s = replaced(synced_text(t, kNpuTexts[0].text), "tile xh: f16[4, 32] @ub+0 ring 2", "tile xh: f16[4, 32] @ub+0");  // events in turn, one slot
+  s = replaced(synced_text(t, kNpuTexts[0].text), "tile xh: f16[4, 32] @ub+0 ring 2",
+               "tile xh: f16[4, 32] @ub+0");  // events in turn, one slot
   EXPECT_THAT(show(races(parse_kernel(s), t)), HasSubstr("pipe mte2 writes tile xh and may overtake a read on pipe v"));
 }
 
@@ -188,7 +193,8 @@ TEST(InsertSyncRefusals, SayWhatAndWhatToDo) {
   }
 }
 )"),
-              testing::AllOf(HasSubstr("GAF4002"), HasSubstr("tile x is used on two pipes"), HasSubstr("declare the tile in the block")));
+              testing::AllOf(HasSubstr("GAF4002"), HasSubstr("tile x is used on two pipes"),
+                             HasSubstr("declare the tile in the block")));
   EXPECT_THAT(refusal(R"(kernel @k target npu (inout %0: f32[4, 32]) {
   for i in 0..4 par {
     tile x: f32[1, 32] @ub

@@ -1,4 +1,5 @@
-// A target with pipes by hand, and kernels for it as `lower` writes them: softmax and matmul + bias + relu, whole and ragged.
+// A target with pipes by hand, and kernels for it as `lower` writes them: softmax and matmul + bias + relu, whole and
+// ragged.
 #pragma once
 #include <array>
 #include <random>
@@ -13,10 +14,16 @@ namespace gaf::kir {
 inline Target npu_target() {
   Target t;
   t.name = "npu", t.kind = "npu", t.pipes = true, t.events = 6, t.event_ids = 8, t.vector_bits = 2048, t.max_regs = 0;
-  t.cores = 40, t.cube_cores = 20, t.clock_mhz = 1800, t.issue = 24, t.launch_us = 20, t.l2_bytes = 192 << 20, t.l2_gbps = 5000, t.dram_gbps = 1600;
-  t.memories = {{Mem::gm, INT64_MAX, 32}, {Mem::ub, 188416, 32}, {Mem::l1, 524288, 32}, {Mem::l0a, 65536, 512}, {Mem::l0b, 65536, 512}, {Mem::l0c, 131072, 64}, {Mem::bt, 1024, 64}};
-  t.edges = {{Mem::gm, Mem::ub, Pipe::mte2, 85},    {Mem::ub, Mem::gm, Pipe::mte3, 85},   {Mem::gm, Mem::l1, Pipe::mte2, 85},
-             {Mem::l1, Mem::l0a, Pipe::mte1, 256},  {Mem::l1, Mem::l0b, Pipe::mte1, 128}, {Mem::l1, Mem::bt, Pipe::mte1, 64, true},
+  t.cores = 40, t.cube_cores = 20, t.clock_mhz = 1800, t.issue = 24, t.launch_us = 20, t.l2_bytes = 192 << 20,
+  t.l2_gbps = 5000, t.dram_gbps = 1600;
+  t.memories = {{Mem::gm, INT64_MAX, 32}, {Mem::ub, 188416, 32},  {Mem::l1, 524288, 32}, {Mem::l0a, 65536, 512},
+                {Mem::l0b, 65536, 512},   {Mem::l0c, 131072, 64}, {Mem::bt, 1024, 64}};
+  t.edges = {{Mem::gm, Mem::ub, Pipe::mte2, 85},
+             {Mem::ub, Mem::gm, Pipe::mte3, 85},
+             {Mem::gm, Mem::l1, Pipe::mte2, 85},
+             {Mem::l1, Mem::l0a, Pipe::mte1, 256},
+             {Mem::l1, Mem::l0b, Pipe::mte1, 128},
+             {Mem::l1, Mem::bt, Pipe::mte1, 64, true},
              {Mem::l0c, Mem::gm, Pipe::fix, 64, true, true}};
   t.map_dst = Mem::ub, t.map_src = {Mem::ub};
   t.mma = {{Mem::l0a}, {Mem::l0b}, Mem::l0c, 16, 16, 16, 8192};
@@ -108,7 +115,8 @@ inline constexpr NpuText kNpuTexts[] = {
   }
 }
 )"},
-    {"ragged matmul", R"(kernel @mm target npu (in %0: f16[37, 50], in %1: f16[50, 41], in %2: f16[41], out %3: f16[37, 41]) {
+    {"ragged matmul",
+     R"(kernel @mm target npu (in %0: f16[37, 50], in %1: f16[50, 41], in %2: f16[41], out %3: f16[37, 41]) {
   for i in 0..3, j in 0..2 par {
     tile c: f32[16, 32] @l0c
     tile bl: f16[1, 32] @l1 ring 2
@@ -134,7 +142,8 @@ inline constexpr NpuText kNpuTexts[] = {
   }
 }
 )"},
-    {"matmul, K in one step", R"(kernel @mm target npu (in %0: f16[40, 16], in %1: f16[16, 32], in %2: f16[32], out %3: f16[40, 32]) {
+    {"matmul, K in one step",
+     R"(kernel @mm target npu (in %0: f16[40, 16], in %1: f16[16, 32], in %2: f16[32], out %3: f16[40, 32]) {
   for i in 0..5 par {
     tile c: f32[16, 32] @l0c ring 2
     tile bl: f16[1, 32] @l1 ring 2
@@ -154,7 +163,8 @@ inline constexpr NpuText kNpuTexts[] = {
   }
 }
 )"},
-    {"residual in column steps, bias kept", R"(kernel @res target npu (in %0: f32[10, 48], in %1: f32[10, 48], in %2: f32[48], out %3: f32[10, 48]) {
+    {"residual in column steps, bias kept",
+     R"(kernel @res target npu (in %0: f32[10, 48], in %1: f32[10, 48], in %2: f32[48], out %3: f32[10, 48]) {
   tile b: f32[1, 48] @ub
   copy b = %2[0:48]
   for i in 0..10 par {
