@@ -1,7 +1,8 @@
 // What a kernel costs, counted on its own text: arithmetic, copies, memory traffic, registers, and a predicted time
 // with every term kept. A pure function of text, target and sizes, and quick (it is asked for each candidate of the
-// planner). Formulas: loops multiply; a loop whose variable shapes its body is sampled. time = launch + max(compute,
-// memory), where compute is the busiest worker's cycles.
+// planner). Formulas: loops multiply; a loop whose variable shapes its body is sampled, on a target with pipes it is
+// counted exactly. time = launch + max(compute, memory), where compute is the busiest worker's cycles; with pipes the
+// busiest pipe's, plus what the first iteration needs to fill the others.
 #include "ir/analyse.h"
 
 #include <algorithm>
@@ -23,10 +24,16 @@ constexpr double kHorizontalCycles = 8;  // shuffles that reduce one register to
 constexpr double kPaddedRowCycles = 12;  // a row, or an element moved alone, that may lie outside: a test and a branch
 constexpr double kElementCycles = 1;     // an element moved alone: transposes, gathers, strided columns
 
+struct Extent {
+  double rows = 1, cols = 1;
+  bool one_row = true, one_col = true;  // 1 by the text: it broadcasts
+  double count() const { return rows * cols; }
+};
+
 class Counter {
  public:
   Counter(const Kernel& k, const Target& t, std::vector<int64_t> values, Work& w)
-      : k_(k), t_(t), values_(std::move(values)), w_(w) {}
+      : k_(k), t_(t), values_(std::move(values)), w_(w), valid_(k.tiles.size()) {}
 
   // Cycles of one worker for one run of the body; adds to the totals of `w`, `times` of it.
   double body(const Body& b, double times) {
@@ -52,7 +59,8 @@ class Counter {
   const Target& t_;
   std::vector<int64_t> values_;
   Work& w_;
-  std::unordered_map<const For*, std::vector<uint8_t>> shaping_;  // does axis i shape the body?
+  std::vector<Extent> valid_;                                        // of each tile's contents; where pipes exist
+  std::unordered_map<const For*, std::vector<LoopShapes>> shaping_;  // of each axis
 
   double cycles_of(S op) const {
     const ScalarRow& r = row(op);
@@ -61,22 +69,45 @@ class Counter {
   }
 
   // ---- shapes ----
-  struct Extent {
-    double rows = 1, cols = 1;
-    double count() const { return rows * cols; }
-  };
   Extent extent(const Ref& r) const {
     Extent e;
     if (r.tile && r.at.empty()) {
       const Tile& t = k_.tiles[static_cast<size_t>(r.id)];
-      e = {static_cast<double>(t.rows), static_cast<double>(t.cols)};
+      e = t_.pipes ? valid_[static_cast<size_t>(r.id)]
+                   : Extent{static_cast<double>(t.rows), static_cast<double>(t.cols)};
     }
     for (const Slice& s : r.at)
       if (s.n)
         e.rows *= e.cols,
-            e.cols = static_cast<double>(s.n->is_num() ? s.n->num() : std::max<int64_t>(0, s.n->eval(values_)));
-    if (r.transposed) std::swap(e.rows, e.cols);
+            e.one_row = e.one_row && e.one_col,
+            e.cols = static_cast<double>(s.n->is_num() ? s.n->num() : std::max<int64_t>(0, s.n->eval(values_))),
+            e.one_col = s.n->is(1);
+    if (r.transposed) std::swap(e.rows, e.cols), std::swap(e.one_row, e.one_col);
     return e;
+  }
+  // A whole tile takes the extents of what is written to it.
+  void take(const Ref& d, Extent e) {
+    if (!d.tile || !d.at.empty()) return;
+    const Tile& t = k_.tiles[static_cast<size_t>(d.id)];
+    e.one_row = e.one_row || t.rows == 1, e.one_col = e.one_col || t.cols == 1;
+    valid_[static_cast<size_t>(d.id)] = e;
+  }
+  // What an elementwise statement covers: the extents of its operands; what none gives is the destination's own.
+  Extent covered(const Map& m) const {
+    Extent e = extent(m.dst);
+    if (!t_.pipes) return e;
+    if (m.dst.tile && m.dst.at.empty()) e = capacity(m.dst.id);
+    for (const Arg& a : m.args)
+      if (const Ref* r = std::get_if<Ref>(&a)) {
+        Extent x = extent(*r);
+        if (!x.one_row) e.rows = x.rows, e.one_row = false;
+        if (!x.one_col) e.cols = x.cols, e.one_col = false;
+      }
+    return e;
+  }
+  Extent capacity(int tile) const {
+    const Tile& t = k_.tiles[static_cast<size_t>(tile)];
+    return {static_cast<double>(t.rows), static_cast<double>(t.cols), t.rows == 1, t.cols == 1};
   }
   double vectors(const Extent& e, DType t) const {
     double width = std::max(bytes(t), is_float(t) && !t_.pipes ? 4 : 1);  // half precision is computed in f32 on a CPU
@@ -114,7 +145,10 @@ class Counter {
     w_.vector_cycles += (cycles + t_.issue) * times;
     return spend(Pipe::v, cycles + t_.issue, times);
   }
-  double count(const Declare&, double) { return 0; }
+  double count(const Declare& d, double) {
+    valid_[static_cast<size_t>(d.tile)] = capacity(d.tile);
+    return 0;
+  }
   double count(const View&, double) { return 0; }
   double count(const Barrier&, double) { return 0; }
   double count(const Sync&, double) { return 0; }
@@ -124,9 +158,16 @@ class Counter {
   }
   double count(const Copy& c, double times) {
     Mem from = mem_of(k_, c.src), to = mem_of(k_, c.dst);
-    bool whole = c.src.tile && c.src.at.empty();  // its valid extents are the destination's
-    Extent e = extent(c.pad || whole ? c.dst : c.src);
-    double moved = e.count() * bytes(type_of(k_, c.src));
+    bool whole = c.src.tile && c.src.at.empty() && !t_.pipes;  // its valid extents are the destination's
+    Extent e = extent(c.src);
+    if (c.pad || whole) e = c.dst.tile && c.dst.at.empty() ? capacity(c.dst.id) : extent(c.dst);
+    if (c.dst.tile && c.dst.at.empty()) {
+      Extent d = capacity(c.dst.id);  // a vector may lie down or stand up
+      bool turned =
+          (e.one_row && !e.one_col && d.one_col && !d.one_row) || (e.one_col && !e.one_row && d.one_row && !d.one_col);
+      take(c.dst, turned ? Extent{e.cols, e.rows, e.one_col, e.one_row} : e);
+    }
+    double moved = e.count() * bytes(type_of(k_, from == Mem::gm ? c.src : c.dst));
     w_.moved[{from, to}] += moved * times;
     const EdgeRow* edge = t_.edge(from, to);
     double cycles = edge && edge->bytes_per_cycle > 0 ? moved / edge->bytes_per_cycle : 0;
@@ -137,8 +178,13 @@ class Counter {
     return spend(edge ? edge->pipe : Pipe::v, cycles, times);
   }
   double count(const Map& m, double times) {
-    Extent d = extent(m.dst);
-    double cycles = vectors(d, type_of(k_, m.dst)) * cycles_of(m.op);
+    Extent d = covered(m);
+    take(m.dst, d);
+    DType wide = type_of(k_, m.dst);
+    for (const Arg& a : m.args)
+      if (const Ref* r = std::get_if<Ref>(&a); r && t_.pipes && bytes(type_of(k_, *r)) > bytes(wide))
+        wide = type_of(k_, *r);
+    double cycles = vectors(d, wide) * cycles_of(m.op);
     for (const Arg& a : m.args)
       if (const Ref* r = std::get_if<Ref>(&a)) cycles += loads(*r, d.count());
     return vector(cycles, times);
@@ -146,11 +192,14 @@ class Counter {
   double count(const Reduce& r, double times) {
     Extent s = extent(r.src);
     double cycles = vectors(s, type_of(k_, r.src)) * cycles_of(r.op) + loads(r.src, s.count());
+    take(r.dst,
+         {r.axis == 1 ? s.rows : 1, r.axis == 0 ? s.cols : 1, r.axis != 1 || s.one_row, r.axis != 0 || s.one_col});
     if (!t_.pipes && s.cols > 1) cycles += (r.axis == 1 ? s.rows : r.axis == 2 ? 1 : 0) * kHorizontalCycles;
     return vector(cycles, times);
   }
   double count(const Mma& m, double times) {
     Extent a = extent(m.a), b = extent(m.b);
+    take(m.dst, {a.rows, b.cols, a.one_row, b.one_col});
     DType t = type_of(k_, m.a);
     double rows = a.rows, inner = a.cols, cols = b.cols, flops = 2 * rows * inner * cols;
     w_.mma_flops += flops * times;
@@ -169,8 +218,14 @@ class Counter {
     return spend(Pipe::m, inner * step * (bytes(t) < 4 ? 1.5 : 1) + overhead,
                  times);  // narrow operands are widened first
   }
-  double count(const Iota& i, double times) { return vector(vectors(extent(i.dst), type_of(k_, i.dst)), times); }
-  double count(const Gather& g, double times) { return vector(extent(g.index).count() * kElementCycles, times); }
+  double count(const Iota& i, double times) {
+    if (i.dst.tile) take(i.dst, capacity(i.dst.id));
+    return vector(vectors(extent(i.dst), type_of(k_, i.dst)), times);
+  }
+  double count(const Gather& g, double times) {
+    take(g.dst, extent(g.index));
+    return vector(extent(g.index).count() * kElementCycles, times);
+  }
   double count(const If& f, double times) {
     int64_t a = f.a.eval(values_), b = f.b.eval(values_);
     bool yes = f.cmp == Cmp::lt ? a < b : f.cmp == Cmp::le ? a <= b : f.cmp == Cmp::eq ? a == b : a != b;
@@ -189,8 +244,17 @@ class Counter {
       value = lo + i * step;
       cycles += weight * (axes(f, n + 1, times * weight) + (t_.pipes ? 0 : kLoopCycles));
     };
-    if (!shaping(f)[n]) {
+    if (!shaping(f)[n].depends()) {
       at(number / 2, static_cast<double>(number));
+    } else if (t_.pipes) {
+      const LoopShapes& shapes = shaping(f)[n];
+      std::function<void(int64_t, int64_t)> part = [&](int64_t first, int64_t last) {  // in halves until all are alike
+        if (shapes.alike(values_, lo + first * step, lo + last * step))
+          return at(first, static_cast<double>(last - first + 1));
+        int64_t middle = first + (last - first) / 2;
+        part(first, middle), part(middle + 1, last);
+      };
+      part(0, number - 1);
     } else if (number <= kExactTrips) {
       for (int64_t i = 0; i < number; i++) at(i, 1);
     } else {
@@ -202,27 +266,10 @@ class Counter {
     return cycles;
   }
 
-  const std::vector<uint8_t>& shaping(const For& f) {
+  const std::vector<LoopShapes>& shaping(const For& f) {
     auto [it, fresh] = shaping_.try_emplace(&f);
-    if (fresh) {
-      it->second.assign(f.axes.size(), 0);
-      auto see = [&](const Expr& x) {
-        for (size_t i = 0; i < f.axes.size(); i++)
-          if (!it->second[i] && x.mentions(f.axes[i].sym)) it->second[i] = 1;
-      };
-      for (const Axis& a : f.axes) see(a.lo), see(a.hi);
-      for_each_stmt(f.body, [&](const Stmt& s) {
-        if (const For* l = std::get_if<For>(&s.alt))
-          for (const Axis& a : l->axes) see(a.lo), see(a.hi);
-        else if (const If* i = std::get_if<If>(&s.alt))
-          see(i->a), see(i->b);
-        else
-          for_each_ref(s, [&](const Ref& r, bool) {
-            for (const Slice& x : r.at)
-              if (x.n && !x.n->is_num()) see(*x.n);
-          });
-      });
-    }
+    if (fresh)
+      for (size_t i = 0; i < f.axes.size(); i++) it->second.emplace_back(f, i);
     return it->second;
   }
 };
@@ -230,7 +277,7 @@ class Counter {
 }  // namespace
 
 Work analyse(const Kernel& k, const Target& t, std::span<const int64_t> sizes, int workers) {
-  if (workers <= 0) workers = std::max(t.cores, 1);
+  if (workers <= 0) workers = workers_of(k, t);
   Work w;
   std::vector<int64_t> values(k.syms.size(), 0);
   std::vector<int> ids = size_symbols(k);
@@ -243,7 +290,7 @@ Work analyse(const Kernel& k, const Target& t, std::span<const int64_t> sizes, i
 
   // The busiest worker: its share of each par loop, rounded up; what stands beside them it does itself.
   Counter counter(k, t, values, w);
-  double cycles = 0, most_iterations = 1;
+  double cycles = 0, fill = 0, most_iterations = 1;
   bool par = false;
   for (const Stmt& s : k.body) {
     if (std::holds_alternative<Barrier>(s.alt)) w.phases++;
@@ -257,15 +304,17 @@ Work analyse(const Kernel& k, const Target& t, std::span<const int64_t> sizes, i
     }
     std::map<Pipe, double> before = w.busy;
     double c = counter.statement(s, 1);
-    if (t.pipes) {  // pipes run side by side
-      c = 0;
-      for (const auto& [p, busy] : w.busy) c = std::max(c, busy - before[p]);
+    if (t.pipes) {  // pipes run side by side, once the first iteration has filled them
+      double all = c = 0, n = f ? static_cast<double>(std::max<int64_t>(1, counter.iterations(*f))) : 1;
+      for (const auto& [p, busy] : w.busy) c = std::max(c, busy - before[p]), all += busy - before[p];
+      fill += (all - c) / n;
     }
     cycles += c * share;
   }
   w.phases++;
   double hertz = t.clock_mhz * 1e6;
   w.compute_us = hertz > 0 ? cycles / hertz * 1e6 : 0;
+  w.fill_us = hertz > 0 ? fill / hertz * 1e6 : 0;
 
   auto us = [](double bytes_moved, double gbps) { return gbps > 0 ? bytes_moved / (gbps * 1e3) : 0; };
   int active = par ? static_cast<int>(std::min<double>(workers, most_iterations)) : 1;
@@ -288,7 +337,7 @@ Work analyse(const Kernel& k, const Target& t, std::span<const int64_t> sizes, i
     if (all > static_cast<double>(t.l3_bytes)) w.memory_us = std::max(w.memory_us, dram);
   }
   w.launch_us = w.phases * t.launch_us + (active > 1 ? w.phases * t.fork_join_us : 0);
-  w.us = w.launch_us + std::max(w.compute_us, w.memory_us);
+  w.us = w.launch_us + std::max(w.compute_us, w.memory_us) + w.fill_us;
   return w;
 }
 

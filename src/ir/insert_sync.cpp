@@ -1,8 +1,8 @@
 // insert_sync: orders the pipes of a kernel. Where tiles go from one pipe to the next, the first sets an event and the
 // second waits for it; where a slot comes round again, the last pipe sets an event for the first, primed before the
 // outermost loop and drained after it, so that a worker with no iterations balances too. The event of a ring is base +
-// slot. Ids are numbered apart within a source pipe, whatever their destinations: right whether hardware knows an event by
-// (source, destination, id) or by (source, id). A pipe that overlaps its own statements gets fences.
+// slot. Ids are numbered apart within a source pipe, whatever their destinations: right whether hardware knows an event
+// by (source, destination, id) or by (source, id). A pipe that overlaps its own statements gets fences.
 #include <algorithm>
 
 #include "base/error.h"
@@ -24,7 +24,8 @@ void check(const Kernel& k, const Target& t) {
   std::vector<uint8_t> read(k.bufs.size()), written(k.bufs.size());
   for_each_stmt(k.body, [&](const Stmt& s) {
     if (std::holds_alternative<Barrier>(s.alt))
-      refuse(k, "phases need a barrier over all cores, which " + t.name + " does not have yet", "use one kernel a phase", s.line);
+      refuse(k, "phases need a barrier over all cores, which " + t.name + " does not have yet",
+             "use one kernel a phase", s.line);
     if (std::holds_alternative<Sync>(s.alt)) refuse(k, "has set, wait or fence already", "", s.line);
     for_each_ref(s, [&](const Ref& r, bool write) {
       if (r.tile) return;
@@ -41,8 +42,10 @@ void check(const Kernel& k, const Target& t) {
       const Tile &a = k.tiles[i], &b = k.tiles[j];
       if (a.mem != b.mem || a.at < 0 || b.at < 0) continue;
       if (a.at < b.at + slot_bytes(b, t) * b.ring && b.at < a.at + slot_bytes(a, t) * a.ring)
-        refuse(k, "tiles " + b.name + " and " + a.name + " share bytes of " + std::string(kMemName[static_cast<int>(a.mem)]),
-               "place the kernel again");
+        refuse(
+            k,
+            "tiles " + b.name + " and " + a.name + " share bytes of " + std::string(kMemName[static_cast<int>(a.mem)]),
+            "place the kernel again");
     }
 }
 
@@ -117,7 +120,8 @@ Kernel insert_sync(Kernel k, const Target& t) {
     std::vector<Group> coarse = sync_groups(k, t, true);
     std::vector<Channel> fewer = sync_channels(k, coarse);
     int least = number_events(fewer);
-    if (least <= t.events || (most > t.event_ids && least < most)) groups = std::move(coarse), channels = std::move(fewer), most = least;
+    if (least <= t.events || (most > t.event_ids && least < most))
+      groups = std::move(coarse), channels = std::move(fewer), most = least;
     if (most > t.event_ids)
       refuse(k, "needs " + std::to_string(most) + " events from one pipe, which has " + std::to_string(t.event_ids),
              "use fewer tiles at a time, or smaller rings");

@@ -110,4 +110,59 @@ Window make_window(std::span<const Slice> slices, std::span<const int64_t> shape
   return w;
 }
 
+void fail_at(const Kernel& k, const Stmt* s, const std::string& what) {
+  ErrorInfo e;
+  e.code = "GAF5001";
+  e.message = "kernel @" + k.name + ": " + what;
+  if (s) {
+    e.line = s->line;
+    e.message += ", line " + std::to_string(s->line) + ": " + print_stmt(k, *s);
+  }
+  throw UserError(std::move(e));
+}
+
+void bind_sizes(const Kernel& k, std::span<const int64_t> sizes, std::span<int64_t> values) {
+  std::vector<int> ids = size_symbols(k);
+  if (ids.size() != sizes.size()) fail_at(k, nullptr, "takes " + std::to_string(ids.size()) + " sizes");
+  for (size_t i = 0; i < ids.size(); i++) {
+    const Symbol& s = k.syms[static_cast<size_t>(ids[i])];
+    if (sizes[i] < s.lo || sizes[i] > s.hi || sizes[i] % s.mult != 0)
+      fail_at(k, nullptr, "size " + s.name + " = " + std::to_string(sizes[i]) + " is outside its class");
+    values[static_cast<size_t>(ids[i])] = sizes[i];
+  }
+}
+
+void bind_buffers(const Kernel& k, std::span<void* const> buffers, std::span<const int64_t> values,
+                  std::span<Array> bufs) {
+  std::vector<int> ids = parameters(k);
+  if (ids.size() != buffers.size()) fail_at(k, nullptr, "takes " + std::to_string(ids.size()) + " buffers");
+  for (size_t i = 0; i < ids.size(); i++) {
+    const Buf& b = k.bufs[static_cast<size_t>(ids[i])];
+    Array& a = bufs[static_cast<size_t>(ids[i])];
+    a.type = b.type;
+    a.data = static_cast<uint8_t*>(buffers[i]);
+    a.size = product(b.shape).eval(values);
+    auto n = static_cast<size_t>(a.size);
+    if (b.role == Role::out || b.role == Role::tmp) a.written.assign(n, 0);
+    if (b.role != Role::in) a.writer.assign(n, 0), a.reader.assign(n, 0);
+  }
+}
+
+void multiply_add(DType t, std::span<const Element> a, std::span<const Element> b, int64_t cols,
+                  std::vector<Element>& out) {
+  auto width = static_cast<size_t>(cols), inner = width ? b.size() / width : 0;
+  for (size_t r = 0; inner && r < a.size() / inner; r++)
+    for (size_t q = 0; q < inner; q++) {
+      const Element& x = a[r * inner + q];
+      for (size_t c = 0; c < width; c++) {
+        const Element& y = b[q * width + c];
+        Element& sum = out[r * width + c];
+        sum.f += x.f * y.f;
+        sum.i = static_cast<int64_t>(static_cast<uint64_t>(sum.i) +
+                                     static_cast<uint64_t>(x.i) * static_cast<uint64_t>(y.i));
+      }
+    }
+  for (Element& x : out) x = is_float(t) ? Element{round_float(t, x.f), 0} : Element{0, wrap_int(t, x.i)};
+}
+
 }  // namespace gaf::kir

@@ -43,4 +43,15 @@ struct Window {
 Window make_window(std::span<const Slice> slices, std::span<const int64_t> shape, std::span<const int64_t> strides,
                    int64_t offset, std::span<const int64_t> values);
 
+// Throws UserError GAF5001 with the statement's line and text.
+[[noreturn]] void fail_at(const Kernel& k, const Stmt* s, const std::string& what);
+// Arguments of a call: values of the size symbols, arrays of the buffers.
+void bind_sizes(const Kernel& k, std::span<const int64_t> sizes, std::span<int64_t> values);
+void bind_buffers(const Kernel& k, std::span<void* const> buffers, std::span<const int64_t> values,
+                  std::span<Array> bufs);
+
+// out [rows, cols] += a [rows, inner] * b [inner, cols], all row by row; rounded or wrapped to t at the end.
+void multiply_add(DType t, std::span<const Element> a, std::span<const Element> b, int64_t cols,
+                  std::vector<Element>& out);
+
 }  // namespace gaf::kir

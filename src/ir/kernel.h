@@ -130,6 +130,12 @@ Kernel insert_sync(Kernel k, const Target& t);
 // Throws UserError naming the line on any violation. `par` iterations run in order.
 void interpret(const Kernel& k, const Target& t, std::span<void* const> buffers, std::span<const int64_t> sizes);
 
+// The same for one worker's contiguous share of each par loop, on a target with pipes and with placed tiles: what the
+// sync statements do not order, missing, twice set and mistakable events (race.h). Warnings: only an open rule of the
+// target asks for it. The values of the buffers are computed as by `interpret`.
+std::vector<KernelProblem> check_races(const Kernel& k, const Target& t, std::span<void* const> buffers,
+                                       std::span<const int64_t> sizes, int worker = 0, int workers = 1);
+
 // ---- what a kernel costs, counted on its own text (KERNEL_IR 12); one analysis for planner, budget and report ----
 struct Work {
   double mma_flops = 0, vector_cycles = 0;           // one worker's cycles for the whole kernel
@@ -142,6 +148,7 @@ struct Work {
   int phases = 0;
   double us = 0;                                     // predicted time on all workers, launch included
   double compute_us = 0, memory_us = 0, launch_us = 0;
+  double fill_us = 0;                                // pipes: one iteration's time on all but the busiest pipe
 };
 Work analyse(const Kernel& k, const Target& t, std::span<const int64_t> sizes, int workers = 0);  // 0: cores
 int workers_of(const Kernel& k, const Target& t);  // cores of the target that run this kernel: those with `mma`, or the others

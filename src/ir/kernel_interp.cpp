@@ -1,11 +1,12 @@
 // Runs a kernel's text statement by statement, element by element: the definition of what a kernel does, and the oracle
 // of every code generator. Slow and obvious. Refuses what a compiled kernel would do silently: indices out of bounds,
 // reads of elements never written, parallel iterations that touch each other's elements, broken promises of `read` and
-// `expn`.
+// `expn`. On request it tells a race check (race.h) all that a worker's statements touch.
 #include <cmath>
 
 #include "base/error.h"
 #include "ir/interp_memory.h"
+#include "ir/race.h"
 
 namespace gaf::kir {
 namespace {
@@ -24,10 +25,17 @@ class Machine {
         bufs_(k.bufs.size()),
         tiles_(k.tiles.size()),
         extents_(k.tiles.size()) {
-    set_sizes(sizes);
-    set_buffers(buffers);
+    bind_sizes(k, sizes, values_);
+    bind_buffers(k, buffers, values_, bufs_);
   }
   void run() { body(k_.body); }
+  // Tells `race` of this worker's share; the tiles have been placed.
+  void run(RaceCheck& race, int worker, int workers) {
+    race_ = &race, worker_ = worker, workers_ = workers;
+    for (const Tile& x : k_.tiles)
+      if (x.at < 0) fail("tile " + x.name + " has no place: place the kernel first");
+    run();
+  }
 
  private:
   const Kernel& k_;
@@ -37,44 +45,11 @@ class Machine {
   std::vector<Extents> extents_;
   const Stmt* now_ = nullptr;
   int32_t iteration_ = 0, iterations_ = 0;  // of par loops, counted through the kernel; 0: outside
+  RaceCheck* race_ = nullptr;
+  int64_t worker_ = 0, workers_ = 1, turn_ = 0, first_ = 0, end_ = 0;  // its iterations of the par loop, counted from 0
+  std::vector<const For*> nest_;
 
-  [[noreturn]] void fail(const std::string& what) const {
-    ErrorInfo e;
-    e.code = "GAF5001";
-    e.message = "kernel @" + k_.name + ": " + what;
-    if (now_) {
-      e.line = now_->line;
-      std::string text = print_stmt(k_, *now_);
-      e.message += ", line " + std::to_string(now_->line) + ": " + text;
-    }
-    throw UserError(std::move(e));
-  }
-
-  // ---- setting up ----
-  void set_sizes(std::span<const int64_t> sizes) {
-    std::vector<int> ids = size_symbols(k_);
-    if (ids.size() != sizes.size()) fail("takes " + std::to_string(ids.size()) + " sizes");
-    for (size_t i = 0; i < ids.size(); i++) {
-      const Symbol& s = k_.syms[static_cast<size_t>(ids[i])];
-      if (sizes[i] < s.lo || sizes[i] > s.hi || sizes[i] % s.mult != 0)
-        fail("size " + s.name + " = " + std::to_string(sizes[i]) + " is outside its class");
-      values_[static_cast<size_t>(ids[i])] = sizes[i];
-    }
-  }
-  void set_buffers(std::span<void* const> buffers) {
-    std::vector<int> ids = parameters(k_);
-    if (ids.size() != buffers.size()) fail("takes " + std::to_string(ids.size()) + " buffers");
-    for (size_t i = 0; i < ids.size(); i++) {
-      const Buf& b = k_.bufs[static_cast<size_t>(ids[i])];
-      Array& a = bufs_[static_cast<size_t>(ids[i])];
-      a.type = b.type;
-      a.data = static_cast<uint8_t*>(buffers[i]);
-      a.size = product(b.shape).eval(values_);
-      auto n = static_cast<size_t>(a.size);
-      if (b.role == Role::out || b.role == Role::tmp) a.written.assign(n, 0);
-      if (b.role != Role::in) a.writer.assign(n, 0), a.reader.assign(n, 0);
-    }
-  }
+  [[noreturn]] void fail(const std::string& what) const { fail_at(k_, now_, what); }
 
   // ---- references ----
   Array& array(const Ref& r) {
@@ -108,6 +83,10 @@ class Machine {
     return w;
   }
 
+  void touch(const Ref& r, int64_t i, bool write) {
+    int base = r.tile ? 0 : k_.bufs[static_cast<size_t>(r.id)].base, width = bytes(type_of(k_, r));
+    if (race_) race_->touch(r.tile ? r.id : -1 - (base < 0 ? r.id : base), i * width, width, write);
+  }
   Element load(const Ref& r, int64_t i) {
     Array& a = array(r);
     if (i < 0 || i >= a.size) fail("index outside " + print_ref(k_, r));
@@ -118,6 +97,7 @@ class Machine {
         fail("reads what another par iteration writes: " + print_ref(k_, r));
       a.reader[n] = a.reader[n] == 0 || a.reader[n] == iteration_ ? iteration_ : -1;
     }
+    touch(r, i, false);
     return a.load(i);
   }
   void store(const Ref& r, int64_t i, Element x) {
@@ -133,6 +113,7 @@ class Machine {
       a.writer[n] = iteration_;
     }
     if (!a.written.empty()) a.written[n] = 1;
+    touch(r, i, true);
     a.store(i, x);
   }
 
@@ -166,6 +147,7 @@ class Machine {
   void spoil(int tmp) {  // scratch of a statement holds nothing afterwards
     if (tmp < 0) return;
     auto& written = tiles_[static_cast<size_t>(tmp)].written;
+    if (race_) race_->touch(tmp, 0, k_.tiles[static_cast<size_t>(tmp)].size_bytes(), true);
     std::fill(written.begin(), written.end(), 0);
   }
 
@@ -173,6 +155,7 @@ class Machine {
   void body(const Body& b) {
     for (const Stmt& s : b) {
       now_ = &s;
+      if (race_) race_->begin(s);
       std::visit([&](const auto& x) { exec(x); }, s.alt);
     }
     for (const Stmt& s : b)
@@ -180,6 +163,7 @@ class Machine {
   }
   void exec(const Declare& d) {
     const Tile& t = k_.tiles[static_cast<size_t>(d.tile)];
+    if (race_) race_->declare(d.tile, ring_slot(k_, nest_, t.ring).eval(values_));
     Array& a = tiles_[static_cast<size_t>(d.tile)];
     a.type = t.type;
     a.size = t.rows * t.cols;
@@ -189,7 +173,9 @@ class Machine {
     extents_[static_cast<size_t>(d.tile)] = {t.rows, t.cols, t.rows == 1, t.cols == 1};
   }
   void exec(const View&) {}
-  void exec(const Sync&) {}
+  void exec(const Sync& s) {
+    if (race_) race_->sync(s, s.event.eval(values_));
+  }
   void exec(const Barrier&) {
     for (Array& a : bufs_) {
       std::fill(a.writer.begin(), a.writer.end(), 0);
@@ -306,7 +292,7 @@ class Machine {
     Window wa = window(m.a), wb = window(m.b);
     if (wa.cols() != wb.rows())
       fail("mma: inner sizes " + std::to_string(wa.cols()) + " and " + std::to_string(wb.rows()));
-    int64_t rows = wa.rows(), inner = wa.cols(), cols = wb.cols();
+    int64_t rows = wa.rows(), cols = wb.cols();
     std::vector<Element> a = load_all(m.a, wa), b = load_all(m.b, wb), out(static_cast<size_t>(rows * cols));
     if (m.add) {
       Window old = window(m.dst);
@@ -319,19 +305,7 @@ class Machine {
       for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < cols; c++) out[static_cast<size_t>(r * cols + c)] = load(*m.bias, w.at(0, c));
     }
-    DType t = type_of(k_, m.dst);
-    for (int64_t r = 0; r < rows; r++)
-      for (int64_t q = 0; q < inner; q++) {
-        const Element& x = a[static_cast<size_t>(r * inner + q)];
-        for (int64_t c = 0; c < cols; c++) {
-          const Element& y = b[static_cast<size_t>(q * cols + c)];
-          Element& sum = out[static_cast<size_t>(r * cols + c)];
-          sum.f += x.f * y.f;
-          sum.i = static_cast<int64_t>(static_cast<uint64_t>(sum.i) +
-                                       static_cast<uint64_t>(x.i) * static_cast<uint64_t>(y.i));
-        }
-      }
-    for (Element& x : out) x = is_float(t) ? Element{round_float(t, x.f), 0} : Element{0, wrap_int(t, x.i)};
+    multiply_add(type_of(k_, m.dst), a, b, cols, out);
     write(m.dst, {rows, cols, wa.one_row, wb.one_col}, out);
   }
 
@@ -363,9 +337,20 @@ class Machine {
     values_[static_cast<size_t>(r.sym)] = v;
   }
 
-  void exec(const For& f) { nest(f, 0); }
+  void exec(const For& f) {
+    nest_.push_back(&f);
+    if (race_ && f.kind == LoopKind::par) {  // the worker's contiguous share; axes of a par loop are independent
+      int64_t all = 1;
+      for (const Axis& a : f.axes) all *= std::max<int64_t>(0, ceildiv(a.hi - a.lo, a.step).eval(values_));
+      int64_t share = (all + workers_ - 1) / workers_;
+      turn_ = 0, first_ = worker_ * share, end_ = first_ + share;
+    }
+    nest(f, 0);
+    nest_.pop_back();
+  }
   void nest(const For& f, size_t axis) {
     if (axis == f.axes.size()) {
+      if (race_ && f.kind == LoopKind::par && (turn_++ < first_ || turn_ > end_)) return;
       if (f.kind == LoopKind::par) iteration_ = ++iterations_;
       body(f.body);
       if (f.kind == LoopKind::par) iteration_ = 0;
@@ -389,6 +374,13 @@ class Machine {
 
 void interpret(const Kernel& k, const Target& t, std::span<void* const> buffers, std::span<const int64_t> sizes) {
   Machine(k, t, buffers, sizes).run();
+}
+
+std::vector<KernelProblem> check_races(const Kernel& k, const Target& t, std::span<void* const> buffers,
+                                       std::span<const int64_t> sizes, int worker, int workers) {
+  RaceCheck race(k, t);
+  Machine(k, t, buffers, sizes).run(race, worker, workers);
+  return race.finish();
 }
 
 }  // namespace gaf::kir

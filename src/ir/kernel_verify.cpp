@@ -48,6 +48,27 @@ void Verifier::body(const Body& b) {
   }
   for (const Stmt& s : b)
     if (const Declare* d = std::get_if<Declare>(&s.alt)) tiles_[static_cast<size_t>(d->tile)].live = false;
+  balance(b);
+}
+
+// Each run of a block sets an event as often as it waits for it, so any number of iterations and any share of them
+// balance.
+void Verifier::balance(const Body& b) {
+  std::map<std::string, std::pair<int, int>> left;  // sets less waits, and the line of the first
+  for (const Stmt& s : b) {
+    const Sync* y = std::get_if<Sync>(&s.alt);
+    if (!y || y->kind == SyncKind::fence) continue;
+    std::string event = "event " + print_expr(k_, y->event) + " from " +
+                        std::string(kPipeName[static_cast<int>(y->from)]) + " to " +
+                        std::string(kPipeName[static_cast<int>(y->to)]);
+    auto [it, fresh] = left.try_emplace(event, 0, s.line);
+    it->second.first += y->kind == SyncKind::set ? 1 : -1;
+  }
+  for (const auto& [event, x] : left) {
+    line_ = x.second;
+    if (x.first > 0) complain(event + " is set more often than waited for in this block");
+    if (x.first < 0) complain(event + " is waited for more often than set in this block");
+  }
 }
 
 void Verifier::symbols(const Expr& x) {
@@ -178,6 +199,8 @@ void Verifier::check(const Barrier&) {
 void Verifier::check(const Sync& s) {
   if (!t_.pipes) complain("target " + t_.name + " has no pipes to synchronise");
   symbols(s.event);
+  if (s.kind != SyncKind::fence && s.from == s.to)
+    complain("an event goes from one pipe to another; a pipe waits for itself with fence");
   if (s.kind != SyncKind::fence && (!bounds_.at_most(-s.event, 0) || !bounds_.at_most(s.event, t_.event_ids - 1)))
     complain("event " + print_expr(k_, s.event) + " may leave 0.." + std::to_string(t_.event_ids - 1));
 }

@@ -16,10 +16,11 @@
 //             18 read: one integer; 19 gather: i32 or i64 index; 20 valid extents of operands agree and are known
 //             21 no tile is read that nothing has written; 24 `tmp` is large enough and no operand
 //  loops      16 steps are > 0; 17 set, wait, fence only on targets with pipes, events in range
+//  pipes      10 copies neither fill (`else`) nor turn (^T); 28 each block sets an event as often as it waits for it
 //  resources  26 peak bytes of each memory within the target's
 //  warnings   30 max(x, constant): a NaN in x is lost, write max(constant, x)
 //
-// Not here: registers (25: analyse), balance of sets and waits (the interpreter), copy sizes (29), `mult` promises (32,
+// Not here: registers (25: analyse), whether events suffice (the interpreter: check_races), copy sizes (29), `mult` promises (32,
 // used as facts by the bounds).
 #pragma once
 #include "ir/kernel.h"
@@ -62,6 +63,7 @@ class Verifier {
 
   // kernel_verify.cpp: blocks, loops, references
   void body(const Body& b);
+  void balance(const Body& b);
   void check(const Declare& d);
   void check(const View& v);
   void check(const For& f);

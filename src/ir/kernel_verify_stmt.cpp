@@ -75,8 +75,7 @@ void Verifier::scratch(int tmp, const Ref& dst, const std::vector<const Ref*>& o
     auto [rows, cols] = extents(k_, *r);
     need = std::max(need, bounds_.most(rows * cols) * bytes(type_of(k_, *r)));
   }
-  if (want && t.mem != want->mem)
-    complain("tmp " + t.name + " must lie in " + mem_name(want->mem));
+  if (want && t.mem != want->mem) complain("tmp " + t.name + " must lie in " + mem_name(want->mem));
   if (want && t.type != want->type) complain("tmp " + t.name + " must be " + dtype_name(want->type));
   if (t.size_bytes() < need) complain("tmp " + t.name + " needs " + std::to_string(need) + " bytes");
 }
@@ -89,6 +88,8 @@ void Verifier::check(const Copy& c) {
   if (e && !e->casts && type_of(k_, c.src) != type_of(k_, c.dst))
     complain("copy: " + show(c.src) + " and " + show(c.dst) + " differ in dtype");
   if (c.relu && e && !e->relu) complain("this copy cannot apply relu");
+  if (t_.pipes && c.pad) complain("copies of this target cannot fill: give the tile smaller extents");
+  if (t_.pipes && c.src.transposed) complain("copies of this target cannot turn rows and columns");
   if (c.dst.transposed) complain(show(c.dst) + ": ^T stands on the source of a copy");
   Shape d = result_shape(k_, tiles_, {c});
   if (s.known && d.known) {

@@ -1,7 +1,8 @@
 // legalise: turns statements a target has no instruction for into statements it has. Scalar ops without a cost there
 // are expanded from a table of texts over other ops; half precision is computed through f32 where the vector unit does
 // not compute in it; an mma larger than the register tile is split. Results go through tiles of the map memory, reused
-// within a block. Statements that need scratch get it (legalise_scratch.cpp). Expansions hold to about 1e-6 of the result's size.
+// within a block. Statements that need scratch get it (legalise_scratch.cpp). Expansions hold to about 1e-6 of the
+// result's size.
 #include <algorithm>
 
 #include "base/error.h"

@@ -1,9 +1,10 @@
-// The last part of legalise: scratch tiles for the statements that a target's instructions cannot do without. A reduction
-// wants a tile like its source, a column operand one block a row to be spread into. One tile serves all statements of a
-// block that it is large enough for; it stands before the first of them. Statements that have scratch keep it.
-#include <algorithm>
-
+// The last part of legalise: scratch tiles for the statements that a target's instructions cannot do without. A
+// reduction wants a tile like its source, a column operand one block a row to be spread into. One tile serves all
+// statements of a block that it is large enough for; it stands before the first of them. Statements that have scratch
+// keep it.
 #include "ir/legalise_scratch.h"
+
+#include <algorithm>
 
 namespace gaf::kir {
 namespace {
@@ -37,7 +38,8 @@ class Scratch {
         if (!want || std::holds_alternative<Reduce>(b[i].alt) != reductions) continue;
         auto found = std::find_if(made.begin(), made.end(), [&](const auto& m) {
           const Tile& x = k_.tiles[static_cast<size_t>(m.second)];
-          return x.type == want->type && (reductions ? x.rows >= want->rows && x.cols == want->cols : x.size_bytes() >= want->size_bytes());
+          return x.type == want->type &&
+                 (reductions ? x.rows >= want->rows && x.cols == want->cols : x.size_bytes() >= want->size_bytes());
         });
         if (found == made.end()) found = made.insert(made.end(), {i, declare(*want)});
         found->first = std::min(found->first, i);

@@ -1,5 +1,5 @@
-// Which pipe runs a statement, and which slot of a ring an iteration uses: what insert_sync, the race check and the text
-// generators of NPUs must agree on.
+// Which pipe runs a statement, and which slot of a ring an iteration uses: what insert_sync, the race check and the
+// text generators of NPUs must agree on.
 #include "ir/kernel.h"
 
 namespace gaf::kir {
@@ -11,7 +11,8 @@ Expr trips_of(const Kernel& k, const Axis& a, std::span<const Range> ranges, con
   Expr n = ceildiv(a.hi - a.lo, a.step);
   bool varies = false;
   for (int s : around) varies = varies || n.mentions(s);
-  for (int s = 0; s <= n.max_sym(); s++) varies = varies || (n.mentions(s) && k.syms[static_cast<size_t>(s)].kind != SymKind::size);
+  for (int s = 0; s <= n.max_sym(); s++)
+    varies = varies || (n.mentions(s) && k.syms[static_cast<size_t>(s)].kind != SymKind::size);
   if (!varies) return n;
   constexpr int64_t kMost = int64_t{1} << 20;
   int64_t most = n.range(ranges).hi;

@@ -1,7 +1,8 @@
 // place: gives every tile a byte offset in its memory. A block-structured stack: a tile lives from its declaration to
 // the end of its block, blocks side by side share bytes. Where pipes run side by side they do not: one block's copies
 // may still be under way when the next one begins, and events order the uses of one tile only. Reuse within a block is
-// by writing into the same tile, which is `lower`'s decision. Registers have no addresses; their bytes are counted only.
+// by writing into the same tile, which is `lower`'s decision. Registers have no addresses; their bytes are counted
+// only.
 #include <algorithm>
 
 #include "ir/kernel.h"

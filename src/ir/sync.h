@@ -29,19 +29,19 @@ struct Group {
   const Body* block;
   std::vector<int> tiles;
   std::vector<Run> runs;
-  std::vector<const For*> nest;     // loops around the block, outermost first
-  const Body* root = nullptr;       // where the outermost of them stands
+  std::vector<const For*> nest;  // loops around the block, outermost first
+  const Body* root = nullptr;    // where the outermost of them stands
   size_t root_at = 0;
   int ring = 1;
 };
-// `to` may go on with run `to_run` of a group when `from` has finished the run before it; the first run follows the last one of
-// an earlier iteration, ring iterations back.
+// `to` may go on with run `to_run` of a group when `from` has finished the run before it; the first run follows the
+// last one of an earlier iteration, ring iterations back.
 struct Channel {
   Pipe from, to;
   const Group* group;
   size_t to_run;
-  bool needed = true;               // false: other channels imply it
-  int base = 0;                     // first of `ring` event ids
+  bool needed = true;  // false: other channels imply it
+  int base = 0;        // first of `ring` event ids
   bool backward() const { return to_run == 0; }
   size_t set_after() const { return group->runs[backward() ? group->runs.size() - 1 : to_run - 1].last; }
   size_t wait_before() const { return group->runs[to_run].first; }

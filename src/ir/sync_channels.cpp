@@ -1,6 +1,6 @@
-// Which events order the pipes of a kernel. Tiles of a block that travel through the same pipes together form a group; its
-// runs are ordered by events from each pipe to the next, and from the last one back to the first of a later iteration.
-// Channels that others imply are marked: their events would only cost ids.
+// Which events order the pipes of a kernel. Tiles of a block that travel through the same pipes together form a group;
+// its runs are ordered by events from each pipe to the next, and from the last one back to the first of a later
+// iteration. Channels that others imply are marked: their events would only cost ids.
 #include <algorithm>
 
 #include "base/error.h"
@@ -12,9 +12,8 @@ namespace {
 bool uses(const Stmt& s, const std::vector<int>& tiles) {
   bool found = false;
   for_each_inside(s, [&](const Stmt& x) {
-    for_each_access(x, [&](const Access& a) {
-      found = found || std::find(tiles.begin(), tiles.end(), a.tile) != tiles.end();
-    });
+    for_each_access(
+        x, [&](const Access& a) { found = found || std::find(tiles.begin(), tiles.end(), a.tile) != tiles.end(); });
   });
   return found;
 }
@@ -77,7 +76,8 @@ class Grouper {
         e.code = "GAF4002", e.line = line;
         e.message = "kernel @" + k_.name + ": tile " + x.name + " is used on two pipes (" +
                     std::string(kPipeName[static_cast<int>(*p.begin())]) + ", " +
-                    std::string(kPipeName[static_cast<int>(*p.rbegin())]) + ") in a block inside the one that declares it";
+                    std::string(kPipeName[static_cast<int>(*p.rbegin())]) +
+                    ") in a block inside the one that declares it";
         e.remedy = "declare the tile in the block that loads and uses it";
         throw UserError(std::move(e));
       }
@@ -101,7 +101,8 @@ class Grouper {
       if (x.pipe != b.runs[r].pipe) return std::nullopt;
       x.first = std::min(x.first, b.runs[r].first), x.last = std::max(x.last, b.runs[r].last);
       if (r && g.runs[r - 1].last >= x.first) return std::nullopt;
-      for (size_t i = x.first; !loose_ && i <= x.last; i++)  // nothing else of the pipe in between: no tile waits for long
+      for (size_t i = x.first; !loose_ && i <= x.last;
+           i++)  // nothing else of the pipe in between: no tile waits for long
         if (on_pipe((*g.block)[i], x.pipe) && !uses((*g.block)[i], g.tiles)) return std::nullopt;
     }
     return g;
@@ -128,9 +129,8 @@ class Implied {
   void run() {  // innermost first: what is implied may not imply
     std::vector<Channel*> order;
     for (Channel& c : channels_) order.push_back(&c);
-    std::stable_sort(order.begin(), order.end(), [](const Channel* a, const Channel* b) {
-      return a->group->nest.size() > b->group->nest.size();
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Channel* a, const Channel* b) { return a->group->nest.size() > b->group->nest.size(); });
     for (Channel* c : order) c->needed = !(c->backward() ? free_again(*c) : ready(*c));
   }
 

@@ -1,7 +1,8 @@
-// Where a pipe must finish what it has begun before it goes on: fences between statements of one pipe that touch the same
-// bytes. The kernel is walked with the accesses that may still be under way on each pipe; loops to a fixpoint, their first
-// iteration apart from the later ones, so that a branch on `k == 0` is not fenced for nothing. What an event's round trip
-// through other pipes has already ordered needs no fence. At the end every fence that the others make idle is dropped.
+// Where a pipe must finish what it has begun before it goes on: fences between statements of one pipe that touch the
+// same bytes. The kernel is walked with the accesses that may still be under way on each pipe; loops to a fixpoint,
+// their first iteration apart from the later ones, so that a branch on `k == 0` is not fenced for nothing. What an
+// event's round trip through other pipes has already ordered needs no fence. At the end every fence that the others
+// make idle is dropped.
 #include <algorithm>
 #include <map>
 
@@ -16,8 +17,7 @@ class Walk {
  public:
   Walk(const Kernel& k, const Target& t, const std::vector<Channel>& channels) : k_(k), t_(t), channels_(channels) {
     number(k.body);
-    for (const Symbol& s : k.syms)
-      ranges_.push_back(s.kind == SymKind::size ? Range{s.lo, s.hi} : Range{-kFar, kFar});
+    for (const Symbol& s : k.syms) ranges_.push_back(s.kind == SymKind::size ? Range{s.lo, s.hi} : Range{-kFar, kFar});
   }
 
   std::set<const Stmt*> run() {
@@ -87,10 +87,9 @@ class Walk {
       const Group& g = *c.group;
       if (g.block != &b || c.wait_before() != i) continue;
       std::set<Entry>& mine = state_[c.to];
-      std::erase_if(mine, [&](const Entry& e) {
-        return std::find(g.tiles.begin(), g.tiles.end(), e.tile) != g.tiles.end();
-      });
-      if (!c.needed) continue;  // what implies it may come later, though before the next use of these tiles
+      std::erase_if(mine,
+                    [&](const Entry& e) { return std::find(g.tiles.begin(), g.tiles.end(), e.tile) != g.tiles.end(); });
+      if (!c.needed) continue;   // what implies it may come later, though before the next use of these tiles
       size_t before = c.to_run;  // the run of this pipe before it, perhaps of the iteration before
       do before = (before + g.runs.size() - 1) % g.runs.size();
       while (g.runs[before].pipe != c.to);
@@ -109,7 +108,8 @@ class Walk {
       const Slice &x = a->at[d], &y = b->at[d];
       Expr nx = x.n.value_or(1), ny = y.n.value_or(1);
       if (!x.at.is_num() || !y.at.is_num() || !nx.is_num() || !ny.is_num()) continue;
-      if (x.at.num() + (nx.num() - 1) * x.step < y.at.num() || y.at.num() + (ny.num() - 1) * y.step < x.at.num()) return true;
+      if (x.at.num() + (nx.num() - 1) * x.step < y.at.num() || y.at.num() + (ny.num() - 1) * y.step < x.at.num())
+        return true;
     }
     return false;
   }

@@ -81,6 +81,40 @@ TEST_P(IrFaults, OneIdForTwo) {
   EXPECT_THAT(complaints(k, t), Contains(HasSubstr("has the id of one from")));
 }
 
+// Buffers of a kernel, filled at random, and its last one, the result, after a run.
+struct Buffers {
+  std::vector<Tensor> tensors;
+  std::vector<void*> at;
+  explicit Buffers(const kir::Kernel& k) {
+    std::mt19937 g(1);
+    std::uniform_real_distribution<float> d(-1, 1);
+    for (int p : kir::parameters(k)) {
+      std::vector<int64_t> dims;
+      for (const Expr& e : k.bufs[size_t(p)].shape) dims.push_back(e.num());
+      tensors.push_back(Tensor::make(DType::f16, dims));
+      for (int64_t i = 0; i < tensors.back().numel(); i++) tensors.back().set(i, d(g));
+    }
+    for (Tensor& x : tensors) at.push_back(x.mut<void>());
+  }
+  std::vector<float> result() const {
+    std::vector<float> out;
+    for (int64_t i = 0; i < tensors.back().numel(); i++) out.push_back(float(tensors.back().get(i)));
+    return out;
+  }
+};
+std::vector<float> run(const kir::Kernel& k, const Target& t) {
+  Buffers b(k);
+  kir::interpret(k, t, b.at, {});
+  return b.result();
+}
+std::vector<std::string> races(const kir::Kernel& k, const Target& t) {
+  std::vector<std::string> all;
+  for (const kir::KernelProblem& p : kir::check_races(k, t, Buffers(k).at, {})) all.push_back(p.text);
+  return all;
+}
+
+TEST_P(IrFaults, NoRaceWithoutOne) { EXPECT_THAT(races(k, t), testing::IsEmpty()); }
+
 TEST_P(IrFaults, WrongRingSlot) {
   // The first tile that is loaded in turns has one slot only; the events still let two loads be under way.
   for (kir::Tile* x : tiles()) {
@@ -89,25 +123,9 @@ TEST_P(IrFaults, WrongRingSlot) {
     break;
   }
   EXPECT_THAT(complaints(k, t), testing::Not(testing::IsEmpty()));
+  EXPECT_THAT(races(k, t), testing::Not(testing::IsEmpty()));
 }
 
-std::vector<float> run(const kir::Kernel& k, const Target& t) {
-  std::mt19937 g(1);
-  std::uniform_real_distribution<float> d(-1, 1);
-  std::vector<Tensor> tensors;
-  std::vector<void*> buffers;
-  for (int p : kir::parameters(k)) {
-    std::vector<int64_t> dims;
-    for (const Expr& e : k.bufs[size_t(p)].shape) dims.push_back(e.num());
-    tensors.push_back(Tensor::make(DType::f16, dims));
-    for (int64_t i = 0; i < tensors.back().numel(); i++) tensors.back().set(i, d(g));
-  }
-  for (Tensor& x : tensors) buffers.push_back(x.mut<void>());
-  kir::interpret(k, t, buffers, {});
-  std::vector<float> out;
-  for (int64_t i = 0; i < tensors.back().numel(); i++) out.push_back(float(tensors.back().get(i)));
-  return out;
-}
 bool drop_reduce(kir::Body& b) {  // the last of the text; of a product, the steps of K
   for (size_t i = b.size(); i-- > 0;) {
     if (auto* m = std::get_if<kir::Mma>(&b[i].alt); m && m->add) return m->add = false, true;

@@ -1,4 +1,6 @@
 // Steps over the two IRs: reading, writing and verifying graph text and kernel text.
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/target.h"
 #include "ir/graph.h"
@@ -58,6 +60,19 @@ Result legalise(const std::string& input, const Options& options) {
   return r;
 }
 
+// What is counted on the text, for a kernel without sizes.
+Result analyse(const std::string& input, const Options& options) {
+  kir::Kernel k = kir::parse_kernel(input);
+  kir::Work w = kir::analyse(k, target_of(k, options), {});
+  auto name = [](auto x, const auto& names) { return std::string(names[static_cast<int>(x)]); };
+  std::string text;
+  for (auto [mem, bytes] : w.peak) text += fmt::format("peak {} {}\n", name(mem, kMemName), bytes);
+  for (auto [edge, bytes] : w.moved) text += fmt::format("moved {} {} {}\n", name(edge.first, kMemName), name(edge.second, kMemName), bytes);
+  for (auto [pipe, cycles] : w.busy) text += fmt::format("busy {} {}\n", name(pipe, kPipeName), cycles);
+  text += fmt::format("gm {}\nflops {}\ncompute {:.3f} us, memory {:.3f} us, fill {:.3f} us, launch {} us\n", w.gm_bytes, w.mma_flops, w.compute_us, w.memory_us, w.fill_us, w.launch_us);
+  return {{{"work", text}}, {}};
+}
+
 // Offsets, then set, wait and fence, as a back end gets them.
 Result sync(const std::string& input, const Options& options) {
   kir::Kernel k = kir::parse_kernel(input);
@@ -76,6 +91,7 @@ void add_steps_ir(Steps& steps) {
   steps["kernel-verify"] = kernel_verify;
   steps["place"] = place;
   steps["legalise"] = legalise;
+  steps["analyse"] = analyse;
   steps["sync"] = sync;
   steps["strip-names"] = strip;
 }
