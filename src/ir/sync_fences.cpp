@@ -156,11 +156,11 @@ class Walk {
       ranges_[static_cast<size_t>(a.sym)] = {a.lo.range(ranges_).lo, a.hi.range(ranges_).hi - 1};
     bool several = f.axes.size() > 1 || r.hi > 1, may_be_empty = f.kind == LoopKind::par || r.lo < 1;
     if (f.kind != LoopKind::par) {  // the first iteration; of a par loop a worker may start anywhere
-      Range& v = ranges_[static_cast<size_t>(f.axes[0].sym)];
-      Range all = v, lo = f.axes[0].lo.range(ranges_);
-      v = lo;
+      auto v = static_cast<size_t>(f.axes[0].sym);
+      Range all = ranges_[v], lo = f.axes[0].lo.range(ranges_);
+      ranges_[v] = lo;
       body(f.body);
-      v = {lo.lo + f.axes[0].step, all.hi};
+      ranges_[v] = {lo.lo + f.axes[0].step, all.hi};
     } else {
       body(f.body);
     }
@@ -172,7 +172,7 @@ class Walk {
       reached = state_;
     }
     if (may_be_empty) add(state_, before);
-    ranges_ = std::move(saved);
+    std::copy(saved.begin(), saved.end(), ranges_.begin());
   }
 };
 

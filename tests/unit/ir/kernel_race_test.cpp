@@ -1,5 +1,6 @@
 // The race check on unsynchronised, synchronised and mutilated kernels: it objects to the first, is silent on the
 // second, and notices every single set, wait and fence that is missing, and planted faults.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -169,6 +170,75 @@ TEST(KernelRaceFaults, AccumulationWithoutABarrierIsAnOpenQuestion) {
   for (const KernelProblem& x : p) EXPECT_TRUE(x.warning) << x.text;
   t.strict_order = false;
   EXPECT_THAT(synced_text(t, kNpuTexts[3].text), testing::Not(HasSubstr("fence")));
+}
+
+// ---- events left out because others imply them ----
+// A matmul of 16 x 16 tiles: `outer` steps of K through l1, `inner` through l0 in each, rings of the bias, the
+// accumulator, and both levels of operands; the bias goes to its table before the K loop.
+std::string matmul(int tiles, int outer, int inner, int bias, int acc, int l1, int l0) {
+  int k = outer * inner * 16;
+  return fmt::format(
+      R"(kernel @mm target npu (in %0: f16[16, {k}], in %1: f16[{k}, 16], in %2: f16[16], out %3: f16[{rows}, 16]) {{
+  for i in 0..{tiles} par {{
+    tile c: f32[16, 16] @l0c ring {acc}
+    tile bl: f16[1, 16] @l1 ring {bias}
+    tile bt: f32[1, 16] @bt ring {bias}
+    copy bl = %2[0:16]
+    copy bt = bl
+    for k in 0..{outer} {{
+      tile a1: f16[16, {step}] @l1 ring {l1}
+      tile b1: f16[{step}, 16] @l1 ring {l1}
+      copy a1 = %0[0:16, k*{step}:{step}]
+      copy b1 = %1[k*{step}:{step}, 0:16]
+      for q in 0..{inner} {{
+        tile a0: f16[16, 16] @l0a ring {l0}
+        tile b0: f16[16, 16] @l0b ring {l0}
+        copy a0 = a1[0:16, q*16:16]
+        copy b0 = b1[q*16:16, 0:16]
+        if k + q == 0 {{
+          c = mma(a0, b0, bt)
+        }} else {{
+          c += mma(a0, b0)
+        }}
+      }}
+    }}
+    copy %3[i*16:16, 0:16] = c post relu
+  }}
+}}
+)",
+      fmt::arg("k", k), fmt::arg("rows", tiles * 16), fmt::arg("tiles", tiles), fmt::arg("outer", outer),
+      fmt::arg("inner", inner), fmt::arg("step", inner * 16), fmt::arg("bias", bias), fmt::arg("acc", acc),
+      fmt::arg("l1", l1), fmt::arg("l0", l0));
+}
+TEST(InsertSync, LeavesOutOnlyEventsThatOthersImply) {
+  Target t = npu_target();
+  int checked = 0, refused = 0;
+  std::set<size_t> sizes;
+  for (int outer : {1, 2, 3})
+    for (int inner : {1, 2, 3})
+      for (int bias : {1, 2})
+        for (int l1 : {1, 2, 3})
+          for (int l0 : {1, 2}) {
+            std::string text = matmul(4, outer, inner, bias, 3 - bias, l1, l0);
+            Kernel k = placed(text.c_str(), t);
+            try {
+              k = insert_sync(std::move(k), t);
+            } catch (const UserError& e) {
+              EXPECT_THAT(e.what(), HasSubstr("events from one pipe, which has 8"));
+              refused++;
+              continue;
+            }
+            size_t syncs = 0;
+            for_each_stmt(k.body, [&](const Stmt& s) { syncs += std::holds_alternative<Sync>(s.alt); });
+            sizes.insert(syncs);
+            EXPECT_EQ(show(races(k, t)), "") << print_kernel(k);
+            EXPECT_EQ(show(races(k, t, 1, 3)), "") << print_kernel(k);
+            for (const KernelProblem& p : verify_kernel(k, t)) ADD_FAILURE() << p.line << ": " << p.text;
+            checked++;
+          }
+  std::cout << checked << " kernels without a race, " << refused << " refused for want of events\n";
+  EXPECT_GT(checked, 100);
+  EXPECT_GT(sizes.size(), 3u);
 }
 
 // ---- refusals ----
