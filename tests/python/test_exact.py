@@ -3,6 +3,7 @@ variance is rounding alone, zeros in shapes, sizes that only an input shows, def
 
 import json
 import os
+import pathlib
 import subprocess
 
 import numpy as np
@@ -14,7 +15,8 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 import graph_autofusion as gaf  # noqa: E402
 
-GAF = os.environ.get("GAF", "gaf")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GAF = pathlib.Path(os.environ.get("GAF_BUILD", ROOT / "build" / "release")) / "gaf"
 node = helper.make_node
 RNG = np.random.default_rng(5)
 
