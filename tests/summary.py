@@ -34,11 +34,19 @@ def any_failed(file):
 
 def main():
     counts = {"passed": 0, "failed": 0, "skipped": 0}
-    for name, outcome, message, _ in cases(pathlib.Path(sys.argv[1])):
+    told = {}  # what tests count as they go ("count TITLE: WHAT"), added up: title -> what -> number
+    for name, outcome, message, properties in cases(pathlib.Path(sys.argv[1])):
         counts[outcome] += 1
+        for key, number in properties.items():
+            if key.startswith("count "):
+                title, what = key.removeprefix("count ").rsplit(": ", 1)
+                told.setdefault(title, {}).setdefault(what, 0)
+                told[title][what] += int(number)
         if outcome == "failed":
             print(f"FAILED {name}")
             print("    " + "\n    ".join(message.strip().splitlines()[:25]))
+    for title, numbers in sorted(told.items()):
+        print(f"  {title}: " + ", ".join(f"{number} {what}" for what, number in numbers.items()))
     skipped = f", {counts['skipped']} skipped" if counts["skipped"] else ""
     print(f"{counts['passed']} passed, {counts['failed']} failed{skipped}")
     return 1 if counts["failed"] or not counts["passed"] else 0

@@ -90,13 +90,15 @@ def test_any_number_of_blocks_gives_the_same(run, kernel, target, language):
 
 
 @each_run
-def test_every_sync_is_needed(run, kernel, target, language):
+def test_every_sync_is_needed(run, kernel, target, language, record_property):
     """Each sync statement, and for the smaller kernels each single sync operation, taken out is noticed. Only the first run of a
     barrier in a loop may be idle: it orders later iterations."""
     r = run(kernel, target, language)
     for level in ("statements", "single")[: kernel.mutate]:
         m = r[level]
-        print(f"{language} {target} {kernel.name}: {m['removed']} {level} removed, {m['noticed']} noticed, {m['open']} of these by an open rule, {m['idle']} idle")
+        title = f"count {language}, sync {'statements' if level == 'statements' else 'operations'} taken out one by one"
+        for key, what in (("removed", "tried"), ("noticed", "noticed"), ("open", "of these by an open rule"), ("idle", "idle")):
+            record_property(f"{title}: {what}", m[key])
         assert m["removed"] > 0 and m["missed"] == [] and m["noticed"] + m["idle"] == m["removed"]
         assert level == "single" or m["idle"] == 0
 
