@@ -151,7 +151,8 @@ class Contraction : public Product {
     if (source_ == Source::packed) {
       const Dims& dims = l_.fn().type(*constant_b_).dims;
       size_t own = op_ == "Conv" ? 0 : own_batch(dims.size());
-      for (size_t i = 0; i < own; i++) at.push_back(one(dims[i].is(1) ? Expr(0) : batch[batch.size() - own + i]));
+      // those of the result's batch dims that are rows are 1 here
+      for (size_t i = 0; i < own; i++) at.push_back(one(dims[i].is(1) ? Expr(0) : batch[roles_.batch - own + i]));
       at.insert(at.end(), {one(panel), span_of(k, ks), span_of(0, tile_.cols)});
       return Builder::at(packed_, at);
     }

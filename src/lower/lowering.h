@@ -182,7 +182,8 @@ class TileBody {
     std::optional<kir::Arg> times;              // a product not yet written: becomes `fma` when its reader adds to it
     bool times_reuse = false;
   };
-  Operand eval(Value v, const Path* p);
+  Operand eval(Value v, const Path* p);          // in its compute_type
+  Operand eval_rounded(Value v, const Path* p);  // the same; a Cast to f16 or bf16 in that type
   Operand node_program(Value v, const Path* p);
   Operand emit(kir::S op, DType out, std::vector<Operand> args);
   Operand emit_step(const kir::ScalarStep& s, DType out, std::vector<Operand> args, bool may_wait);

@@ -16,6 +16,9 @@ bool inner_constant(const Graph& g, Value v) {
 }
 
 namespace {
+// Weights are packed and so come in from outside, even one of a single element.
+bool takes_weights(const Node& n) { return is_kind(n, OpKind::contraction) || is_kind(n, OpKind::conv); }
+
 bool listed(const std::vector<std::string>& names, const Node& n) {
   return std::any_of(names.begin(), names.end(), [&](const std::string& s) { return s == n.op || s == n.name; });
 }
@@ -132,7 +135,7 @@ std::vector<Value> Groups::inputs(const std::vector<uint32_t>& nodes) const {
   std::vector<Value> in;
   for (uint32_t n : nodes)
     for (Value v : g.nodes[n].args)
-      if (v != kNoValue && !inside.count(v.node) && !inner_constant(g, v) && std::find(in.begin(), in.end(), v) == in.end()) in.push_back(v);
+      if (v != kNoValue && !inside.count(v.node) && (takes_weights(g.nodes[n]) || !inner_constant(g, v)) && std::find(in.begin(), in.end(), v) == in.end()) in.push_back(v);
   return in;
 }
 

@@ -119,6 +119,10 @@ TEST(Contraction, BatchedBothSides) {
   %2 = MatMul(%0, %1) : f32[3,5,20]
 }
 )");
+  check(R"(graph @k(%0: f32[3,1,5,8], %1: f32[3,1,8,20] const) -> (%2) {
+  %2 = MatMul(%0, %1) : f32[3,1,5,20]
+}
+)");
 }
 
 TEST(Contraction, TransposedViews) {

@@ -154,6 +154,20 @@ TEST(Pointwise, HalfAndIntegers) {
 )");
 }
 
+TEST(Pointwise, CastsTruncateToIntegersAndRoundToHalf) {
+  check("graph @k(%0: f32[3,40]) -> (%1) {\n  %1 = Cast(%0) {to=\"i32\"} : i32[3,40]\n}\n");
+  check("graph @k(%0: f16[3,40]) -> (%1) {\n  %1 = Cast(%0) {to=\"i64\"} : i64[3,40]\n}\n");
+  check(R"(graph @k(%0: f32[3,40], %1: f32[40]) -> (%5, %7) {
+  %2 = Add(%0, %1) : f32[3,40]
+  %3 = Cast(%2) {to="f16"} : f16[3,40]
+  %4 = Cast(%3) {to="f32"} : f32[3,40]
+  %5 = Mul(%4, %1) : f32[3,40]
+  %6 = Cast(%5) {to="bf16"} : bf16[3,40]
+  %7 = Cast(%6) {to="f32"} : f32[3,40]
+}
+)");
+}
+
 TEST(Pointwise, BooleansAndBytes) {
   check(R"(graph @k(%0: b1[5,70], %1: b1[70], %2: f32[5,70], %3: f32[]) -> (%6, %7) {
   %4 = Not(%1) : b1[70]
