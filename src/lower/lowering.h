@@ -181,6 +181,7 @@ class TileBody {
     DType type = DType::f32;                    // computed in
     std::optional<kir::Arg> times;              // a product not yet written: becomes `fma` when its reader adds to it
     bool times_reuse = false;
+    const double* number() const { return times ? nullptr : std::get_if<double>(&arg); }
   };
   Operand eval(Value v, const Path* p);          // in its compute_type
   Operand eval_rounded(Value v, const Path* p);  // the same; a Cast to f16 or bf16 in that type

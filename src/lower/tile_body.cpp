@@ -140,7 +140,7 @@ TileBody::Operand TileBody::node_program(Value v, const Path* p) {
     }
   }
   if (const DType to = n.types[0].dtype; n.op == "Cast" && compute_type(to) != to && l_.fn().type(n.args[0]).dtype != to &&
-                                        !std::holds_alternative<double>(operands[0]->arg))
+                                        !operands[0]->number())
     return emit(S::cast, to, {settle(*operands[0])});  // a Cast that the model asks for rounds
   std::vector<Operand> done;
   for (size_t k = 0; k < program.steps.size(); k++) {
@@ -199,7 +199,7 @@ TileBody::Operand TileBody::settle(Operand o) {
 
 TileBody::Operand TileBody::converted(Operand o, DType to) {
   if (o.type == to) return o;
-  if (std::holds_alternative<double>(o.arg)) {
+  if (o.number()) {
     o.type = to;
     return o;
   }
@@ -214,13 +214,12 @@ TileBody::Operand TileBody::emit_step(const kir::ScalarStep& s, DType out, std::
         !std::holds_alternative<double>(args[0].arg))
       return emit(S::cast, out, {emit(S::cast, s.out, {settle(args[0])})});
     if (args[0].type == out) return args[0];
-    if (std::holds_alternative<double>(args[0].arg)) {
+    if (args[0].number()) {
       args[0].type = out;
       return args[0];
     }
     return emit(S::cast, out, {settle(args[0])});
   }
-  auto number = [](const Operand& o) { return std::get_if<double>(&o.arg); };
   const bool real = in == DType::f32 || in == DType::f64;
   if (real && s.op == S::mul && may_wait && args.size() == 2) {
     Operand a = settle(args[0]), b = settle(args[1]);
@@ -238,17 +237,17 @@ TileBody::Operand TileBody::emit_step(const kir::ScalarStep& s, DType out, std::
     y.arg = *p.times, y.reuse = p.times_reuse;
     return emit(S::fma, out, {x, y, z});
   }
-  if (real && s.op == S::sub && args.size() == 2 && args[0].times && number(args[1])) {
+  if (real && s.op == S::sub && args.size() == 2 && args[0].times && args[1].number()) {
     Operand x = args[0], y = args[0], z = args[1];
     x.times.reset(), y.times.reset();
     y.arg = *args[0].times, y.reuse = args[0].times_reuse;
-    z.arg = -*number(args[1]);
+    z.arg = -*args[1].number();
     return emit(S::fma, out, {x, y, z});
   }
-  if (real && s.op == S::div && args.size() == 2 && !args[1].cols && (args[0].cols || number(args[1]))) {
+  if (real && s.op == S::div && args.size() == 2 && !args[1].cols && (args[0].cols || args[1].number())) {
     // one reciprocal for all columns: a division takes as long as many products
     Operand r = settle(args[1]);
-    if (const double* c = number(r))
+    if (const double* c = r.number())
       r.arg = 1 / *c;
     else
       r = emit(S::recip, in, {r});

@@ -131,8 +131,9 @@ TileBody::Operand TileBody::load_gathered(const Access& a, DType t) {
 kir::Ref TileBody::cut(const kir::Ref& tile) const {
   if (!ragged()) return tile;
   const auto [r, c] = kir::extents(l_.b.k, tile);
+  auto first = [&](size_t i) { return tile.at.size() == 2 ? tile.at[i].at : Expr(0); };  // it may be a part itself
   // One row or column in a body of several is the same for all of them.
-  return kir::Builder::part(tile, 0, r.is(1) && rows_ > 1 ? Expr(1) : n_rows_, 0,
+  return kir::Builder::part(tile, first(0), r.is(1) && rows_ > 1 ? Expr(1) : n_rows_, first(1),
                             c.is(1) && cols_ > 1 ? Expr(1) : n_cols_);
 }
 

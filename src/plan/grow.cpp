@@ -189,8 +189,6 @@ void Growth::attention() {
     if (groups.ops(nodes) > config_.max_fusion_size || groups.depth(nodes) > config_.depth_limit()) continue;
     const auto* fused = std::get_if<Price>(&price(nodes));
     if (!fused || fused->reg > config_.resource_budget || fused->ub > config_.resource_budget) continue;
-    const double apart = alone(nodes);
-    if (fused->us >= apart || (apart - fused->us) / apart < config_.threshold()) continue;
     int group = groups.of(nodes[0]);
     for (size_t i = 1; i < nodes.size(); i++) groups.merge(group, groups.of(nodes[i]));
   }

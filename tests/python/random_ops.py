@@ -108,7 +108,7 @@ def cast(b):
     else:
         x = b.exact()
         y = b.node("Cast", [x], x.tokens, exact=True, to=10)
-    if b.chance(0.85):
+    if way == "double" or b.chance(0.85):  # doubles that float32 made are compared as float32
         b.node("Cast", [y], y.tokens, exact=True, to=own)
 
 

@@ -155,6 +155,15 @@ TEST(Contraction, GemmForms) {
               std::to_string(ta) + ", transB=" + std::to_string(tb) + "} : f32[7,20]\n}\n");
 }
 
+TEST(Contraction, AProductThatIsAnOutputItself) {
+  check(R"(graph @k(%0: f32[n,4], %1: f32[4,65] const) -> (%2, %3) {
+  %2 = MatMul(%0, %1) : f32[n,65]
+  %3 = Neg(%2) : f32[n,65]
+}
+)",
+        {{12}, {31}});
+}
+
 TEST(Contraction, EpiloguesAndSeveralOutputs) {
   check(R"(graph @k(%0: f32[20,8], %1: f32[8,40] const, %2: f32[40], %3: f32[20,1]) -> (%5, %8) {
   %4 = MatMul(%0, %1) : f32[20,40]

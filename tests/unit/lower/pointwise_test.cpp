@@ -22,6 +22,12 @@ Tensor floats(std::vector<int64_t> dims, unsigned seed = 3) {
   return random_tensor(DType::f32, std::move(dims), g);
 }
 
+Tensor scaled(std::vector<int64_t> dims, double by) {
+  Tensor x = floats(std::move(dims));
+  for (int64_t i = 0; i < x.numel(); i++) x.set(i, by * x.get(i));
+  return x;
+}
+
 TEST(Pointwise, FlatSizes) {
   for (int n : {1, 5, 63, 64, 65, 96, 100, 1000, 9000, 20000, 20003})
     check("graph @k(%0: f32[" + std::to_string(n) + "], %1: f32[" + std::to_string(n) +
@@ -164,6 +170,19 @@ TEST(Pointwise, CastsTruncateToIntegersAndRoundToHalf) {
   %5 = Mul(%4, %1) : f32[3,40]
   %6 = Cast(%5) {to="bf16"} : bf16[3,40]
   %7 = Cast(%6) {to="f32"} : f32[3,40]
+}
+)");
+}
+
+TEST(Pointwise, ProductsWithNumbersAreNoNumbers) {
+  check("graph @k(%0: f32[3,40]) -> (%1) {\n  %1 = Sinh(%0) : f32[3,40]\n}\n", {{}}, {scaled({3, 40}, 4)});
+  check(R"(graph @k(%0: f32[3,40], %1: f32[40]) -> (%6, %7) {
+  %2 = constant {value=[0.5]} : f32[]
+  %3 = Mul(%0, %1) : f32[3,40]
+  %4 = Mul(%2, %0) : f32[3,40]
+  %5 = Mul(%2, %1) : f32[40]
+  %6 = Sub(%3, %4) : f32[3,40]
+  %7 = Cast(%5) {to="f64"} : f64[40]
 }
 )");
 }
