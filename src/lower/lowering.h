@@ -183,8 +183,7 @@ class TileBody {
     bool times_reuse = false;
     const double* number() const { return times ? nullptr : std::get_if<double>(&arg); }
   };
-  Operand eval(Value v, const Path* p);          // in its compute_type
-  Operand eval_rounded(Value v, const Path* p);  // the same; a Cast to f16 or bf16 in that type
+  Operand eval(Value v, const Path* p);
   Operand node_program(Value v, const Path* p);
   Operand emit(kir::S op, DType out, std::vector<Operand> args);
   Operand emit_step(const kir::ScalarStep& s, DType out, std::vector<Operand> args, bool may_wait);

@@ -75,10 +75,6 @@ bool TileBody::bound_at(Value v, const Path* p) const {
 }
 
 TileBody::Operand TileBody::eval(Value v, const Path* p) {
-  return converted(eval_rounded(v, p), compute_type(l_.fn().type(v).dtype));
-}
-
-TileBody::Operand TileBody::eval_rounded(Value v, const Path* p) {
   if (bound_at(v, p)) return bound_.at(v);
   if (auto it = have_.find({v, p}); it != have_.end()) return it->second;
   const Type& type = l_.fn().type(v);
@@ -99,7 +95,7 @@ TileBody::Operand TileBody::eval_rounded(Value v, const Path* p) {
     o.type = compute_type(type.dtype);
     return o;
   } else if (std::optional<Value> source = l_.step_source(v, space_)) {
-    o = eval_rounded(*source, l_.path(v, p));
+    o = eval(*source, l_.path(v, p));
     o.reuse = false;
     if (o.times) o = settle(o);
   } else {
@@ -139,9 +135,6 @@ TileBody::Operand TileBody::node_program(Value v, const Path* p) {
       operands[i]->reuse = false;
     }
   }
-  if (const DType to = n.types[0].dtype; n.op == "Cast" && compute_type(to) != to && l_.fn().type(n.args[0]).dtype != to &&
-                                        !operands[0]->number())
-    return emit(S::cast, to, {settle(*operands[0])});  // a Cast that the model asks for rounds
   std::vector<Operand> done;
   for (size_t k = 0; k < program.steps.size(); k++) {
     const kir::ScalarStep& s = program.steps[k];
@@ -309,7 +302,7 @@ void TileBody::store(Value v, kir::Ref dst) {
       return;
     }
   }
-  Operand o = eval_rounded(v, nullptr);
+  Operand o = eval(v, nullptr);
   if (o.times) {
     o = settle(o);
     have_[{v, nullptr}] = o;
