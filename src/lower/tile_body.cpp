@@ -203,8 +203,7 @@ TileBody::Operand TileBody::emit_step(const kir::ScalarStep& s, DType out, std::
   const DType in = compute_type(s.in);
   if (s.op == S::cast || s.op == S::mov) {
     // f16 and bf16 are values of f32 here. What was asked to be rounded is rounded; the rest only when stored.
-    if (s.op == S::cast && s.in != s.out && compute_type(s.out) != s.out &&
-        !std::holds_alternative<double>(args[0].arg))
+    if (s.op == S::cast && s.in != s.out && compute_type(s.out) != s.out && !args[0].number())
       return emit(S::cast, out, {emit(S::cast, s.out, {settle(args[0])})});
     if (args[0].type == out) return args[0];
     if (args[0].number()) {

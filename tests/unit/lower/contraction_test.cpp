@@ -156,7 +156,7 @@ TEST(Contraction, GemmForms) {
 }
 
 TEST(Contraction, AProductThatIsAnOutputItself) {
-  check(R"(graph @k(%0: f32[n,4], %1: f32[4,65] const) -> (%2, %3) {
+  check(R"(graph @k(size n in 1..64, %0: f32[n,4], %1: f32[4,65] const) -> (%2, %3) {
   %2 = MatMul(%0, %1) : f32[n,65]
   %3 = Neg(%2) : f32[n,65]
 }
