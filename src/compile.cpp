@@ -120,12 +120,14 @@ Planned plan_with(const Model& m, const Settings& s, Lowerings& lowerings) {
   Graph g = run_steps(m.graph, s.config.level, log, p.target);
   make_names_unique(g, m.graph);
   const bool cpu = p.target.kind == "cpu";
-  const int workers = !cpu ? 0 : s.config.threads > 0 ? s.config.threads : default_threads();
-  PlanServices services{[&](const Graph& fn) { return lowerings.price(fn, workers); }};
+  const int threads = s.config.threads > 0 ? s.config.threads : default_threads();
+  // Priced for all cores of the target, whatever the thread count: the plan decides what is computed in one expression, and
+  // with it the last bit, which no thread count may change.
+  PlanServices services{[&](const Graph& fn) { return lowerings.price(fn, 0); }};
   Plan plan = plan_kernels(g, p.target, s.config, services);
 
   Report& r = p.report;
-  r.model = m.name, r.target = p.target.name, r.threads = cpu ? workers : p.target.cores, r.simulated = !cpu, r.settings = s.values;
+  r.model = m.name, r.target = p.target.name, r.threads = cpu ? threads : p.target.cores, r.simulated = !cpu, r.settings = s.values;
   r.totals = plan.totals, r.groups = plan.groups, r.not_fused = plan.not_fused;
   r.totals.ops_before = num_ops(m.graph);
   for (const RewriteLog::Entry& e : log.entries) r.rewrites.push_back({e.name, e.effect, e.nodes});
