@@ -16,7 +16,7 @@ std::shared_ptr<void> allocate_block(int64_t bytes) {
   const int64_t align = bytes >= kHugePage ? kHugePage : kBlockAlign;
   int64_t size = align_up(std::max<int64_t>(bytes, 1), kBlockAlign);
   // The rest behind the last whole huge page gets one too where that costs little.
-  if (const int64_t whole = align_up(size, kHugePage); whole - size <= size / 8) size = whole;
+  if (const int64_t whole = align_up(size, kHugePage); bytes >= kHugePage && whole - size <= size / 8) size = whole;
   void* p = nullptr;
   if (posix_memalign(&p, static_cast<size_t>(align), static_cast<size_t>(size)) != 0)
     throw UserError("GAF6003", fmt::format("the system refuses a block of {} bytes", bytes),

@@ -77,13 +77,11 @@ Tensor as_declared(Tensor t, DType declared) {
 
 using Given = std::vector<std::optional<Tensor>>;
 
-Given given_inputs(const CommandLine& line, const Model& m, const std::vector<std::string>& names) {
+Given given_inputs(const CommandLine& line, const NamedTensors& archive, const Model& m,
+                   const std::vector<std::string>& names) {
   Given given(names.size());
   auto set = [&](size_t i, Tensor t) { given[i] = as_declared(std::move(t), m.graph.nodes[i].types[0].dtype); };
-  if (line.has("inputs")) {
-    const std::string path = line.text("inputs", "");
-    for (auto& [name, tensor] : read_npz(read_file(path), path)) set(position(names, name), std::move(tensor));
-  }
+  for (const auto& [name, tensor] : archive) set(position(names, name), tensor);
   for (const std::string& text : line.all("input")) {
     const size_t equals = text.find('=');
     // A path may hold '=': with one input, the part before it is a name unless there is such a file.
@@ -113,12 +111,16 @@ Model with_sizes_of(Model m, const Given& given) {
 
 }  // namespace
 
+const NamedTensors& Session::archive() const {
+  if (archive_) return *archive_;
+  const std::string path = line.text("inputs", "");
+  archive_ = line.has("inputs") ? read_npz(read_file(path), path) : NamedTensors{};
+  return *archive_;
+}
+
 std::vector<std::string> Session::given_names() const {
   std::vector<std::string> names;
-  if (line.has("inputs")) {
-    const std::string path = line.text("inputs", "");
-    for (auto& [name, tensor] : read_npz(read_file(path), path)) names.push_back(name);
-  }
+  for (const auto& [name, tensor] : archive()) names.push_back(name);
   for (const std::string& text : line.all("input"))
     if (const size_t equals = text.find('='); equals != std::string::npos) names.push_back(text.substr(0, equals));
   return names;
@@ -126,7 +128,7 @@ std::vector<std::string> Session::given_names() const {
 
 std::vector<Tensor> Session::inputs(const Model& m, uint64_t seed) const {
   const std::vector<std::string> names = names_of(m);
-  Given given = given_inputs(line, m, names);
+  Given given = given_inputs(line, archive(), m, names);
   const auto there =
       static_cast<size_t>(std::count_if(given.begin(), given.end(), [](const auto& t) { return t.has_value(); }));
   if (there > 0 && there < names.size() && !line.has("random")) {

@@ -29,8 +29,7 @@ void check(const Kernel& k, const Target& t) {
     if (std::holds_alternative<Sync>(s.alt)) refuse(k, "has set, wait or fence already", "", s.line);
     for_each_ref(s, [&](const Ref& r, bool write) {
       if (r.tile) return;
-      int base = k.bufs[static_cast<size_t>(r.id)].base;
-      auto b = static_cast<size_t>(base < 0 ? r.id : base);
+      auto b = static_cast<size_t>(parameter_of(k, r.id));
       (write ? written : read)[b] = 1;
       if (read[b] && written[b])
         refuse(k, "buffer " + k.bufs[b].name + " is read and written; events order tiles, not memory",

@@ -168,6 +168,7 @@ Mem mem_of(const Kernel& k, const Ref& r);
 std::pair<Expr, Expr> extents(const Kernel& k, const Ref& r);   // rows, columns as written (whole tile: capacity)
 std::string_view keyword(Cmp c);                                 // "<"
 std::string_view name_of(const Kernel& k, const Ref& r);         // of the tile or buffer
+int parameter_of(const Kernel& k, int buf);                      // itself, or what the view is of
 std::vector<int> parameters(const Kernel& k);                    // buffers that are no views, in call order
 std::vector<int> size_symbols(const Kernel& k);                  // in call order
 std::vector<Expr> row_major(const Dims& shape);                  // strides in elements

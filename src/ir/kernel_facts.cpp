@@ -86,6 +86,10 @@ DType type_of(const Kernel& k, const Ref& r) {
   return r.tile ? k.tiles[static_cast<size_t>(r.id)].type : k.bufs[static_cast<size_t>(r.id)].type;
 }
 Mem mem_of(const Kernel& k, const Ref& r) { return r.tile ? k.tiles[static_cast<size_t>(r.id)].mem : Mem::gm; }
+int parameter_of(const Kernel& k, int buf) {
+  const int base = k.bufs[static_cast<size_t>(buf)].base;
+  return base < 0 ? buf : base;
+}
 std::string_view name_of(const Kernel& k, const Ref& r) {
   return r.tile ? k.tiles[static_cast<size_t>(r.id)].name : k.bufs[static_cast<size_t>(r.id)].name;
 }

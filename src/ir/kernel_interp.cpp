@@ -54,8 +54,7 @@ class Machine {
   // ---- references ----
   Array& array(const Ref& r) {
     if (r.tile) return tiles_[static_cast<size_t>(r.id)];
-    int base = k_.bufs[static_cast<size_t>(r.id)].base;
-    return bufs_[static_cast<size_t>(base < 0 ? r.id : base)];
+    return bufs_[static_cast<size_t>(parameter_of(k_, r.id))];
   }
   const Tile& tile(const Ref& r) const { return k_.tiles[static_cast<size_t>(r.id)]; }
 
@@ -84,8 +83,9 @@ class Machine {
   }
 
   void touch(const Ref& r, int64_t i, bool write) {
-    int base = r.tile ? 0 : k_.bufs[static_cast<size_t>(r.id)].base, width = bytes(type_of(k_, r));
-    if (race_) race_->touch(r.tile ? r.id : -1 - (base < 0 ? r.id : base), i * width, width, write);
+    if (!race_) return;
+    const int width = bytes(type_of(k_, r));
+    race_->touch(r.tile ? r.id : -1 - parameter_of(k_, r.id), i * width, width, write);
   }
   Element load(const Ref& r, int64_t i) {
     Array& a = array(r);

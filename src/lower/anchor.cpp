@@ -82,13 +82,19 @@ Verdict check_operands(const Lowering& l, uint32_t anchor) {
   return Verdict::yes();
 }
 
+std::vector<char> behind(const Graph& fn, uint32_t node) {
+  std::vector<char> is(fn.nodes.size());
+  is[node] = 1;
+  for (uint32_t i = node + 1; i < fn.nodes.size(); i++)
+    for (Value v : fn.nodes[i].args)
+      if (v != kNoValue && is[v.node]) is[i] = 1;
+  return is;
+}
+
 std::optional<Verdict> refuse_space(Lowering& l, uint32_t anchor, const Space& space) {
   const Graph& fn = l.fn();
-  std::vector<char> after(fn.nodes.size());  // the anchor and what depends on it
+  const std::vector<char> after = behind(fn, anchor);
   for (uint32_t i : space_of(l, anchor)) {
-    after[i] = i == anchor;
-    for (Value v : fn.nodes[i].args)
-      if (v != kNoValue && after[v.node]) after[i] = 1;
     if (after[i] && i != anchor && !is_kind(fn.nodes[i], OpKind::pointwise))
       return Verdict::no("not-fusable-op", fmt::format("{} '{}' is not elementwise on the result of {}", fn.nodes[i].op,
                                                        fn.nodes[i].name, fn.nodes[anchor].op));

@@ -21,6 +21,8 @@ Graph split_bias(const Graph& fn, uint32_t node);
 uint32_t find_anchor(const Lowering& l, const std::string& op);
 // No if an operand of the anchor lies in no memory.
 Verdict check_operands(const Lowering& l, uint32_t anchor);
+// Of each node, whether it is `node` or depends on it.
+std::vector<char> behind(const Graph& fn, uint32_t node);
 // Why the outputs cannot be written over `space` (the dims of the anchor's result, perhaps merged) from the anchor's
 // values.
 std::optional<Verdict> refuse_space(Lowering& l, uint32_t anchor, const Space& space);

@@ -134,14 +134,14 @@ class Contraction : public Product {
     return l_.pack_input(*constant_b_, p);
   }
 
-  // Batch indices of an access; a dim that it has only once has index 0.
-  static std::vector<Slice> batch_slices(std::span<const Expr> at, const Access* a = nullptr) {
+  // Batch indices of something with these dims; one that it has only once has index 0.
+  static std::vector<Slice> batch_slices(std::span<const Expr> at, const Dims* dims = nullptr) {
     std::vector<Slice> s;
-    for (size_t i = 0; i < at.size(); i++) s.push_back(one(a && a->dims[i].is(1) ? Expr(0) : at[i]));
+    for (size_t i = 0; i < at.size(); i++) s.push_back(one(dims && (*dims)[i].is(1) ? Expr(0) : at[i]));
     return s;
   }
   Ref a_ref(std::span<const Expr> batch, const Expr& row, const Expr& rows, const Expr& k, const Expr& ks) {
-    std::vector<Slice> at = batch_slices(batch, &a_);
+    std::vector<Slice> at = batch_slices(batch, &a_.dims);
     at.push_back(span_of(row, rows));
     at.push_back(span_of(k, ks));
     return full_ref(l_, a_, at);
@@ -156,7 +156,7 @@ class Contraction : public Product {
       at.insert(at.end(), {one(panel), span_of(k, ks), span_of(0, tile_.cols)});
       return Builder::at(packed_, at);
     }
-    at = batch_slices(batch, &b_);
+    at = batch_slices(batch, &b_.dims);
     at.push_back(span_of(k, ks));
     at.push_back(span_of(panel * tile_.cols, cols));
     return full_ref(l_, b_, at);
@@ -195,7 +195,7 @@ class Contraction : public Product {
     }
     Access turned = *swap_last(a_);
     each_tile(block, [&](const RowRun& run, Expr u, Expr row) {
-      std::vector<Slice> at = batch_slices(batch, &a_);
+      std::vector<Slice> at = batch_slices(batch, &a_.dims);
       at.push_back(span_of(k, ks));
       at.push_back(span_of(row, run.rows));
       Ref src = full_ref(l_, turned, at);
@@ -212,8 +212,7 @@ class Contraction : public Product {
     each_tile(block, [&](const RowRun& run, Expr u, Expr row) {
       l_.b.loop("r", 0, run.rows, 1, LoopKind::seq, [&](Expr r) {
         gaf::columns(l_, k_, step, [&](const Slice& c, int64_t width) {
-          std::vector<Slice> at;
-          for (size_t i = 0; i < batch.size(); i++) at.push_back(one(dims[i].is(1) ? Expr(0) : batch[i]));
+          std::vector<Slice> at = batch_slices(batch, &dims);
           at.push_back(span_of(row + r, 1));
           at.push_back(c);
           TileBody body(l_, at, 1, width, &*made_a_);
@@ -248,7 +247,7 @@ class Contraction : public Product {
         at.push_back(span_of(row, run.rows));
         at.push_back(span_of(p * tile_.cols, cols));
         std::vector<Ref> soon = ahead(batch, p, kb, run, u);
-        if (std::optional<Ref> result = output_ahead(l_, space_, at, l_.expect(k_)); result && k_blocks_.is(1))
+        if (std::optional<Ref> result = sums ? std::nullopt : output_ahead(l_, space_, at, l_.expect(k_)))
           soon.push_back(*result);
         b.mma(part ? Builder::part(acc, 0, run.rows, 0, cols) : acc,
               a ? Builder::part(*a, u * run.rows + run.offset, run.rows, 0, ks) : a_ref(batch, row, run.rows, k0, ks),
@@ -269,7 +268,7 @@ class Contraction : public Product {
   // A panel of B in scratch, zero behind the last column.
   Ref copy_panel(std::span<const Expr> batch, const Expr& p, const Expr& k, const Expr& ks) {
     Ref tile = l_.b.tile("b", DType::f32, kc_, tile_.cols, Mem::scratch);
-    std::vector<Slice> at = batch_slices(batch, &b_);
+    std::vector<Slice> at = batch_slices(batch, &b_.dims);
     Slice rows = span_of(k, ks), cols = span_of(p * tile_.cols, tile_.cols);
     std::optional<double> pad;
     if (!columns(p).is(tile_.cols)) pad = 0.0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "lower/anchor.h"
+#include "lower/nest.h"
 #include "lower/pooled.h"
 #include "lower/tiles.h"
 #include "lower/window3.h"
@@ -206,13 +207,9 @@ class Convolution {
       l_.b.copy(t, src, 0.0);
       l_.b.copy(Builder::part(patch, row + w, ws, c, cs), t);
     };
-    auto pieces = [&](const char* stem, int64_t n, const std::function<void(Expr, int64_t)>& body) {
-      int64_t whole = n / t_.lanes, rest = n % t_.lanes;
-      if (whole) loop(l_, stem, whole, [&](Expr i) { body(i * t_.lanes, t_.lanes); });
-      if (rest) body(whole * t_.lanes, rest);
-    };
-    pieces("c", in_,
-           [&](Expr c, int64_t cs) { pieces("w", width, [&](Expr w, int64_t ws) { square(w, c, ws, cs); }); });
+    columns(l_, in_, t_.lanes, [&](const Slice& c, int64_t cs) {
+      columns(l_, width, t_.lanes, [&](const Slice& w, int64_t ws) { square(w.at, c.at, ws, cs); });
+    });
   }
 
   // One register tile: pixels of output row u.h + h, from column u.w + w * rows of the tile on.

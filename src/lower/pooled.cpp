@@ -17,16 +17,6 @@ std::optional<kir::S> fold_of(const std::string& op) {
   return std::nullopt;
 }
 
-// Which nodes depend on `node`, itself included.
-std::vector<char> behind(const Graph& fn, uint32_t node) {
-  std::vector<char> is(fn.nodes.size());
-  is[node] = 1;
-  for (uint32_t i = node + 1; i < fn.nodes.size(); i++)
-    for (Value v : fn.nodes[i].args)
-      if (v != kNoValue && is[v.node]) is[i] = 1;
-  return is;
-}
-
 }  // namespace
 
 std::optional<std::variant<Pooling, Verdict>> pooling_of(Lowering& l, uint32_t anchor, const Space& space) {

@@ -152,8 +152,7 @@ void Emitter::emit(const Mma& m) {
   for (const Ref& r : m.prefetch) {
     if (!t_.prefetch_panel || !p.k) continue;
     const Window q = window(r);
-    const Buf& buf = k_.bufs[static_cast<size_t>(r.id)];
-    if ((buf.base < 0 ? buf : k_.bufs[static_cast<size_t>(buf.base)]).role == Role::in) {
+    if (k_.bufs[static_cast<size_t>(parameter_of(k_, r.id))].role == Role::in) {
       p.prefetch = address(q, 0, 0);
       p.prefetch_lines = (q.rows * q.cols * gaf::bytes(q.type) + kLine - 1) / kLine;
       continue;
