@@ -11,7 +11,8 @@ using namespace kir;
 Emitter::Emitter(const Kernel& k, const Target& t, Ir& ir) : k_(k), t_(t), ir_(ir), syms_(k, ir) {
   const std::function<void(const Body&)> find = [&](const Body& b) {
     for (const Stmt& s : b)
-      std::visit(Match{[&](const Mma& m) { accumulators_.insert(m.dst.id); }, [&](const For& f) { find(f.body); },
+      std::visit(Match{[&](const Mma& m) { accumulators_.insert(m.dst.id); },
+                       [&](const For& f) { find_rows_ahead(f), find(f.body); },
                        [&](const If& f) { find(f.yes), find(f.no); }, [](const auto&) {}},
                  s.alt);
   };
@@ -364,6 +365,7 @@ void Emitter::emit(const For& f) {
     syms_.open();
     syms_.bind(a.sym, i, {lo.lo, std::max(lo.lo, last)});
     assign(ids, v);
+    fetch_ahead(f);
     body(f.body);
     syms_.close();
     return values(ids);

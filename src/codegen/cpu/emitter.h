@@ -5,6 +5,7 @@
 //   emit_tiles.cpp   register tiles                  emit_map.cpp     map, iota, gather, read
 //   emit_reduce.cpp  reduce                          emit_copy.cpp    copy, transposes
 //   emit_mma.cpp     mma, prefetch                   emit_scalar.cpp  one scalar op on values, conversions
+//   emit_ahead.cpp   rows fetched ahead
 #pragma once
 #include <array>
 #include <map>
@@ -84,6 +85,15 @@ class Emitter {
   // f(i, constant) for i in 0..n: unrolled up to `unroll` trips (i known, n a number), else a loop (n may be a value)
   void repeat(const Expr& n, int64_t step, int64_t unroll,
               const std::function<void(Val i, std::optional<int64_t> known)>& f);
+
+  // ---- emit_ahead.cpp ----
+  // A rectangle that a sweep over a row reads first, and the bytes from there to the same place of the next row.
+  struct Ahead {
+    const kir::Ref* row = nullptr;
+    int64_t next = 0;
+  };
+  void find_rows_ahead(const kir::For& outer);
+  void fetch_ahead(const kir::For& sweep);
 
   // ---- emit_window.cpp ----
   Window window(const kir::Ref& r, bool padded = false);
@@ -204,6 +214,7 @@ class Emitter {
   Symbols syms_;
   int phases_ = 0;
   std::set<int> accumulators_;  // register tiles some mma accumulates in
+  std::map<const kir::For*, std::vector<Ahead>> ahead_;
   std::map<int, RegTile> tiles_;
   Vals buffers_;  // pointer of each parameter, by buffer id
   Val scratch_ = nullptr;
