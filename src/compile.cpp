@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "account.h"
 #include "build.h"
 #include "frontend/gaf_text.h"
 #include "frontend/onnx.h"
@@ -16,10 +17,9 @@
 namespace gaf {
 namespace {
 
-bool in_file(const Node& n) { return n.op != "input" && n.op != "constant"; }
-
 // Rewriting may leave several nodes under the name of one node of the model (a convolution and the transposes around
-// it). The one that is that op keeps the name, the others are told apart: every record names nodes.
+// it). The one that is that op keeps the name, else one that is no view; the others are told apart, as every record
+// names nodes.
 void make_names_unique(Graph& g, const Graph& model) {
   std::map<std::string, std::string> ops;
   for (const Node& n : model.nodes)
@@ -31,9 +31,13 @@ void make_names_unique(Graph& g, const Graph& model) {
   for (const auto& [name, nodes] : users) taken.insert(name);
   for (const auto& [name, nodes] : users) {
     auto op = ops.find(name);
-    auto own = std::find_if(nodes.begin(), nodes.end(),
-                            [&](uint32_t i) { return op != ops.end() && g.nodes[i].op == op->second; });
-    uint32_t keeper = own == nodes.end() ? nodes.back() : *own;
+    auto same_op = [&](uint32_t i) { return op != ops.end() && g.nodes[i].op == op->second; };
+    auto no_view = [&](uint32_t i) { return !is_kind(g.nodes[i], OpKind::view); };  // a pattern's composite
+    uint32_t keeper = nodes.back();
+    if (auto it = std::ranges::find_if(nodes, same_op); it != nodes.end())
+      keeper = *it;
+    else if (auto last = std::find_if(nodes.rbegin(), nodes.rend(), no_view); last != nodes.rend())
+      keeper = *last;
     for (uint32_t i : nodes) {
       if (i == keeper && !name.empty()) continue;
       Node& n = g.nodes[i];
@@ -43,45 +47,6 @@ void make_names_unique(Graph& g, const Graph& model) {
         other = name + (name.empty() ? "" : "/") + n.op + "_" + std::to_string(k);
       n.name = other;
     }
-  }
-}
-
-// What became of each node of the model, and of those that rewriting added: a planned node speaks for itself, a node
-// without one belongs to the first group that carries its name, else it went on the way. Afterwards a group lists
-// exactly the model's nodes whose fate it is.
-void account_for_nodes(const Model& m, const Plan& plan, Report& r) {
-  std::map<std::string, NodeReport> planned(plan.nodes.begin(), plan.nodes.end());
-  std::map<std::string, std::string> carried;  // origin -> group
-  for (const GroupReport& g : r.groups)
-    for (const std::string& name : g.original_nodes) carried.try_emplace(name, g.id);
-  std::set<std::string> folded;
-  for (const RewriteReport& w : r.rewrites)
-    if (w.name == "fold-constants") folded.insert(w.nodes.begin(), w.nodes.end());
-  std::map<std::string, std::string> group_of;
-  for (const Node& n : m.graph.nodes) {
-    if (!in_file(n)) continue;
-    NodeReport x;
-    x.op = n.op, x.fate = folded.contains(n.name) ? "folded" : is_kind(n, OpKind::view) ? "view" : "eliminated";
-    if (auto it = planned.find(n.name); it != planned.end()) x = it->second, planned.erase(it);
-    if (auto it = carried.find(n.name);
-        it != carried.end() && x.group.empty() && x.fate != "alone" && x.fate != "extern")
-      x.fate = "group", x.group = it->second;
-    if (!x.group.empty()) group_of[n.name] = x.group;
-    r.nodes.push_back({n.name, x});
-  }
-  for (const Model::Gone& n : m.gone)
-    if (!planned.contains(n.name))
-      r.nodes.push_back({n.name, {.op = n.op, .fate = n.folded ? "folded" : "eliminated", .group = "", .reason = ""}});
-  for (const auto& [name, x] : plan.nodes)
-    if (planned.contains(name)) r.nodes.push_back({name, x});
-  for (GroupReport& g : r.groups) {
-    std::vector<std::string> own;
-    for (const std::string& name : g.original_nodes)
-      if (auto it = group_of.find(name); it != group_of.end() && it->second == g.id) {
-        own.push_back(name);
-        group_of.erase(it);
-      }
-    g.original_nodes = std::move(own);
   }
 }
 
@@ -121,13 +86,14 @@ Planned plan_with(const Model& m, const Settings& s, Lowerings& lowerings) {
   make_names_unique(g, m.graph);
   const bool cpu = p.target.kind == "cpu";
   const int threads = s.config.threads > 0 ? s.config.threads : default_threads();
-  // Priced for all cores of the target, whatever the thread count: the plan decides what is computed in one expression, and
-  // with it the last bit, which no thread count may change.
+  // Priced for all cores of the target, whatever the thread count: the plan decides what is computed in one expression,
+  // and with it the last bit, which no thread count may change.
   PlanServices services{[&](const Graph& fn) { return lowerings.price(fn, 0); }};
   Plan plan = plan_kernels(g, p.target, s.config, services);
 
   Report& r = p.report;
-  r.model = m.name, r.target = p.target.name, r.threads = cpu ? threads : p.target.cores, r.simulated = !cpu, r.settings = s.values;
+  r.model = m.name, r.target = p.target.name, r.threads = cpu ? threads : p.target.cores, r.simulated = !cpu,
+  r.settings = s.values;
   r.totals = plan.totals, r.groups = plan.groups, r.not_fused = plan.not_fused;
   r.totals.ops_before = num_ops(m.graph);
   for (const RewriteLog::Entry& e : log.entries) r.rewrites.push_back({e.name, e.effect, e.nodes});
@@ -136,7 +102,8 @@ Planned plan_with(const Model& m, const Settings& s, Lowerings& lowerings) {
   for (const Sym& sym : m.graph.syms)
     r.guards.push_back({sym.name + " priced at " + std::to_string(sym.hint), "range"});
   r.graph_hash = hash_key(print_graph(m.graph));
-  account_for_nodes(m, plan, r);
+  account_for_nodes(m, g, plan, r);
+  account_for_edges(m, g, r);
   restore_names(m, plan.graph, r);
   p.graph = std::move(plan.graph);
   return p;

@@ -29,13 +29,14 @@ class Report:
 
     @property
     def not_fused(self) -> list[dict[str, Any]]:
-        """Edges between ops that are not inside a group: from, to, reason, text, numbers, could_save_us."""
+        """Edges between ops that are not inside a group: from, to, reason, text, numbers, could_save_us; `edges` are those of the model
+        that a line stands for, each in one line."""
         edges: list[dict[str, Any]] = self._part("not_fused")
         return edges
 
     @property
     def nodes(self) -> dict[str, dict[str, Any]]:
-        """What became of each node of the model, by name: op, fate, group, reason, predicted_us, bytes."""
+        """What became of each node of the model, by name: op, fate, group, reason, part_of, predicted_us, bytes."""
         nodes: dict[str, dict[str, Any]] = self._part("nodes")
         return nodes
 

@@ -40,10 +40,11 @@ std::string Report::text() const {
                               simulated ? "core" : "thread", threads == 1 ? "" : "s", setting(*this, "strategy"),
                               setting(*this, "level"));
   const std::string unit = simulated ? "us simulated" : "us";
-  s += fmt::format("ops {} -> {}   kernels {} -> {}   bytes {} -> {}   predicted {} -> {} {} ({:+.1f} %)",
-                   totals.ops_before, totals.ops_after, totals.kernels_before, totals.kernels_after,
-                   mb(totals.bytes_before), mb(totals.bytes_after), us(totals.predicted_us_before),
-                   us(totals.predicted_us_after), unit, change({totals.predicted_us_before, totals.predicted_us_after}));
+  s +=
+      fmt::format("ops {} -> {}   kernels {} -> {}   bytes {} -> {}   predicted {} -> {} {} ({:+.1f} %)",
+                  totals.ops_before, totals.ops_after, totals.kernels_before, totals.kernels_after,
+                  mb(totals.bytes_before), mb(totals.bytes_after), us(totals.predicted_us_before),
+                  us(totals.predicted_us_after), unit, change({totals.predicted_us_before, totals.predicted_us_after}));
   if (!std::isnan(totals.measured_us_before))
     s += fmt::format("   measured {} -> {} us", us(totals.measured_us_before), us(totals.measured_us_after));
   s += "\n";
@@ -68,12 +69,19 @@ std::string Report::text() const {
       s += fmt::format("    {:<{}} {:<{}} {}; {} between them, at most {} us to save", e.from + " -> " + e.to, edge,
                        e.reason, reason, e.text, mb(e.bytes), us(e.could_save_us));
       if (!e.other_reasons.empty()) s += "; also " + join(e.other_reasons, ", ");
+      std::vector<std::string> others;
+      for (const auto& [from, to] : e.edges)
+        if (from != e.from || to != e.to) others.push_back(from + " -> " + to);
+      if (!others.empty()) s += "; stands for " + join(others, ", ");
       s += "\n";
     }
   }
   std::map<std::string, std::vector<std::string>> fates;
   for (const auto& [name, n] : nodes)
-    if (n.fate != "group") fates[n.fate].push_back(name + (n.reason.empty() ? "" : " (" + n.reason + ")"));
+    if (n.fate != "group") {
+      const std::string more = n.part_of.empty() ? n.reason : "part of " + n.part_of;
+      fates[n.fate].push_back(name + (more.empty() ? "" : " (" + more + ")"));
+    }
   for (const char* fate : {"alone", "extern", "eliminated", "folded", "view"})
     if (auto it = fates.find(fate); it != fates.end()) s += fmt::format("{:<10} {}\n", fate, join(it->second, " "));
   for (const auto& [expr, kind] : guards) s += "hint       " + expr + "\n";
@@ -128,6 +136,8 @@ Json Report::json() const {
   for (const EdgeReport& e : not_fused) {
     Json numbers = Json::object();
     for (const auto& [k, v] : e.numbers) numbers.set(k, v);
+    Json of_model = Json::array();
+    for (const auto& [from, to] : e.edges) of_model.push(Json::array_of(std::vector<std::string>{from, to}));
     edges.push(Json::object({{"from", e.from},
                              {"to", e.to},
                              {"value", e.value},
@@ -136,7 +146,8 @@ Json Report::json() const {
                              {"text", e.text},
                              {"numbers", numbers},
                              {"other_reasons", Json::array_of(e.other_reasons)},
-                             {"could_save_us", e.could_save_us}}));
+                             {"could_save_us", e.could_save_us},
+                             {"edges", of_model}}));
   }
   Json ns = Json::object();
   for (const auto& [name, n] : nodes)
@@ -144,6 +155,7 @@ Json Report::json() const {
                                {"fate", n.fate},
                                {"group", n.group.empty() ? Json() : Json(n.group)},
                                {"reason", n.reason},
+                               {"part_of", n.part_of.empty() ? Json() : Json(n.part_of)},
                                {"predicted_us", n.predicted_us},
                                {"bytes", n.bytes}}));
   Json rw = Json::array(), gd = Json::array(), ws = Json::array();
@@ -180,34 +192,38 @@ std::string Report::why(const std::string& a, const std::string& b) const {
     return it;
   };
   auto first = find(a);
-  if (b.empty()) {
-    const NodeReport& n = first->second;
-    std::string s = a + " (" + n.op + "): " + n.fate;
+  auto in_group = [&](const std::string& id) -> std::string {
     for (const GroupReport& g : groups)
-      if (g.id == n.group) s += " " + g.id + " " + g.kernel + ": " + g.why;
+      if (g.id == id) return g.id + " " + g.kernel + ": " + g.why;
+    return id;
+  };
+  auto fate = [&](const std::string& name, const NodeReport& n) {
+    std::string s = name + " (" + n.op + "): " + n.fate;
+    if (!n.group.empty()) s += " " + in_group(n.group);
+    if (!n.part_of.empty()) s += ", part of " + n.part_of;
     return n.reason.empty() ? s : s + ": " + n.reason;
-  }
-  auto second = find(b);
-  if (!first->second.group.empty() && first->second.group == second->second.group) {
-    for (const GroupReport& g : groups)
-      if (g.id == first->second.group) return a + " -> " + b + ": fused in " + g.id + " " + g.kernel + ": " + g.why;
-  }
-  auto told = [&](const EdgeReport& e) {
-    return "not fused: " + e.reason + ": " + e.text +
+  };
+  const NodeReport& x = first->second;
+  if (b.empty()) return fate(a, x);
+  const NodeReport& y = find(b)->second;
+  const std::string edge = a + " -> " + b + ": ";
+  if (!x.group.empty() && x.group == y.group) return edge + "fused in " + in_group(x.group);
+  for (const EdgeReport& e : not_fused) {
+    auto stands_for = [&](const std::string& from, const std::string& to) {
+      return (e.from == from && e.to == to) || std::ranges::find(e.edges, std::pair{from, to}) != e.edges.end();
+    };
+    if (!stands_for(a, b) && !stands_for(b, a)) continue;
+    const bool same = (e.from == a && e.to == b) || (e.from == b && e.to == a);
+    return edge + (same ? "" : "as " + e.from + " -> " + e.to + ": ") + "not fused: " + e.reason + ": " + e.text +
            fmt::format("; {} between them, at most {} us to save", mb(e.bytes), us(e.could_save_us));
-  };
-  for (const EdgeReport& e : not_fused)
-    if ((e.from == a && e.to == b) || (e.from == b && e.to == a)) return a + " -> " + b + ": " + told(e);
-  // Several nodes of the model may have become one (a convolution and its normalisation): the edge then bears the name
-  // of another.
-  auto unit = [&](const std::string& name) {
-    auto it = std::find_if(nodes.begin(), nodes.end(), [&](const auto& n) { return n.first == name; });
-    return it == nodes.end() || it->second.group.empty() ? name : it->second.group;
-  };
-  for (const EdgeReport& e : not_fused)
-    if (unit(e.from) == unit(a) && unit(e.to) == unit(b))
-      return a + " -> " + b + ": as " + e.from + " -> " + e.to + ": " + told(e);
-  return a + " -> " + b + ": not neighbours in the planned graph";
+  }
+  auto kernel = [](const std::string& name, const NodeReport& n) { return n.part_of.empty() ? name : n.part_of; };
+  if (x.group.empty() && y.group.empty() && kernel(a, x) == kernel(b, y))
+    return edge + "one op: " + kernel(a, x) + " stands for both";
+  auto gone = [](const NodeReport& n) { return n.fate == "eliminated" || n.fate == "folded" || n.fate == "view"; };
+  if (gone(x)) return edge + "no op is at its start: " + fate(a, x);
+  if (gone(y)) return edge + "no op is at its end: " + fate(b, y);
+  return edge + "no data goes from one to the other";
 }
 
 }  // namespace gaf

@@ -39,11 +39,13 @@ struct EdgeReport {                          // an edge between two ops that is 
   std::vector<std::pair<std::string, double>> numbers;
   std::vector<std::string> other_reasons;
   double could_save_us = NAN;
+  std::vector<std::pair<std::string, std::string>> edges;  // of the model, that it stands for; of its nodes as loaded
 };
 
 struct NodeReport {
   std::string op, fate, group, reason;       // fate: group alone extern eliminated folded view
   double predicted_us = 0, bytes = 0;
+  std::string part_of = "";                    // eliminated: the kernel of its own, or the extern op, that stands for it too
 };
 
 struct RewriteReport {

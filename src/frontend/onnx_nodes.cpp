@@ -57,8 +57,15 @@ void Importer::node(const Node& n, const std::string& name, Scope& s) {
     if (!opset_)
       throw UserError("GAF3006", "the model imports no opset of the default domain").at(name, std::string(n.op_type));
     if (n.op_type == "Constant") return constant_node(n, name, s);
-    if (n.op_type == "Identity" && n.inputs.size() == 1 && n.outputs.size() == 1 && constant_value(n.inputs[0], s))
-      return define(n.outputs[0], resolve(n.inputs[0], s, name, n.op_type), s, name, n.op_type);
+    // Another name for a constant: what reads it has the constant itself, and the node stays for the account of nodes
+    // alone.
+    if (n.op_type == "Identity" && n.inputs.size() == 1 && n.outputs.size() == 1 && constant_value(n.inputs[0], s)) {
+      const Value v = resolve(n.inputs[0], s, name, n.op_type);
+      gaf::Node same;
+      same.op = "Identity", same.name = name, same.args = {v}, same.types.resize(1);
+      s.g.nodes.push_back(std::move(same));
+      return define(n.outputs[0], v, s, name, n.op_type);
+    }
   }
   gaf::Node out;
   out.op = op_name(n);

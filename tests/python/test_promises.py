@@ -76,7 +76,14 @@ def two_chains():
     return model_of(nodes, [value("x", [64, 64]), value("z", [64, 96])], [value("y", [64, 32]), value("u", [64, 96])], {"w": floats(64, 32), "b": floats(32)})
 
 
-MODELS = [conv_net, attention, with_extern, two_chains]
+def looked_through():
+    """A reduction reads through a Transpose that a MatMul needs; a size and the name of a constant are nodes that go on the way."""
+    nodes = [node("Exp", ["x"], ["e"], "exp0"), node("Transpose", ["e"], ["t"], "turn", perm=[1, 0]), node("MatMul", ["e", "t"], ["m"], "mm0"), node("ReduceMin", ["t"], ["least"], "least0", keepdims=0),
+             node("Shape", ["t"], ["s"], "size0"), node("Identity", ["s1"], ["s2"], "same"), node("Reshape", ["m", "s2"], ["flat"], "flat0"), node("Softmax", ["flat"], ["y"], "soft0", axis=-1), node("Cast", ["s"], ["z"], "cast0", to=1)]
+    return model_of(nodes, [value("x", [24, 40])], [value("y", [4, 144]), value("least", []), value("z", [2])], {"s1": np.int64([4, 144])})
+
+
+MODELS = [conv_net, attention, with_extern, two_chains, looked_through]
 
 
 # ---- the report ------------------------------------------------------------------------------------------------------------
@@ -92,6 +99,17 @@ def test_the_report_adds_up(make, strategy):
     totals = report.totals
     assert totals["ops_before"] == gaf.load_model(model).num_ops
     assert totals["ops_after"] == gaf.fuse(model, strategy=strategy).num_ops <= totals["ops_before"]
+
+
+@pytest.mark.contract("W4")
+def test_an_edge_that_a_rewrite_removed_has_its_line():
+    model = looked_through()
+    report = gaf.explain(model)
+    line = next(e for e in report.not_fused if (e["from"], e["to"]) == ("turn", "least0"))
+    assert line["reason"] == "no-shared-data" and line["edges"] == [["turn", "least0"]] and line["bytes"] == line["numbers"]["bytes"] == 0
+    assert re.search(r"turn -> least0 +no-shared-data +a rewrite gave least0 another operand", report.text())
+    assert "not fused: no-shared-data" in report.why("turn", "least0") and report.nodes["same"]["fate"] == "folded"
+    assert "no op is at its end: flat0 (Reshape)" in report.why("mm0", "flat0")
 
 
 @pytest.mark.contract("W2")
