@@ -111,7 +111,7 @@ void Emitter::map_to_memory(const Map& m, DType like, std::vector<Operand>& args
     };
     const bool in_regs = std::any_of(a.begin(), a.end(), [](const Operand& o) { return o.reg && o.cols > 1; });
     if (in_regs || d.cols <= 16 * lanes) {
-      for (int64_t c = 0; c < d.cols; c += lanes) columns(row, a, c, std::min(lanes, chunk(d.cols - c)));
+      for (int64_t c = 0; c < d.cols; c += lanes) columns(row, a, c, d.cols - c < lanes ? chunk(d.cols - c) : lanes);
       return;
     }
     auto from = [&](Val c, Val left) {

@@ -40,6 +40,14 @@ TEST(Shapes, TilesThatAreNoPowersOfTwo) {
         "s\n  copy %1[0:7, 0:" +
         std::to_string(n) + "] = x\n}\n");
 }
+TEST(Shapes, MapsIntoMemoryOfAllWidths) {
+  for (int n : {3, 16, 20, 48, 64, 72, 128, 200, 256}) {
+    const std::string w = std::to_string(n);
+    run("kernel @k target t (in %0: f32[3, " + w + "], out %1: f32[3, " + w +
+        "]) {\n  for i in 0..3 par {\n    tile x: f32[1, " + w + "] @scratch\n    x[0:1, 0:" + w +
+        "] = mov(7)\n    %1[i, 0:" + w + "] = add(%0[i, 0:" + w + "], x[0:1, 0:" + w + "])\n  }\n}\n");
+  }
+}
 TEST(Shapes, ViewsWithSizesInStrides) {
   run(R"(kernel @k target t (size M in 1..9, size N in 1..40, in %0: f32[M, N, 4], out %1: f32[4, N, M]) {
   view t = %0: f32[4, N, M] strides(1, 4, 4*N) at 0
