@@ -196,6 +196,12 @@ bool needs_temporaries(const Lowering& l, uint32_t anchor) {
   return l.readers({anchor, 0}) > 1;
 }
 
+// Rows of a tile, or of a part of one.
+kir::Ref some_rows(const kir::Ref& of, const Expr& first, int64_t rows, int64_t cols) {
+  if (of.at.empty()) return kir::Builder::part(of, first, rows, 0, cols);
+  return kir::Builder::part(of, of.at[0].at + first, rows, of.at[1].at, cols);
+}
+
 void store_all(Lowering& l, uint32_t anchor, const Space& space, const kir::Ref& acc, std::vector<kir::Slice> at,
                int64_t rows, int64_t cols) {
   TileBody body(l, std::move(at), rows, cols, &space);
@@ -219,7 +225,7 @@ void emit_space(Lowering& l, uint32_t anchor, const Space& space, const kir::Ref
   const kir::Slice& row = at[at.size() - 2];
   // A ragged extent (an expression) leaves the tile full and cuts the stores; a smaller number narrows the tile.
   int64_t r = row.n->is_num() ? row.n->num() : rows, c = at.back().n->is_num() ? at.back().n->num() : cols;
-  kir::Ref values = r == rows && c == cols ? acc : kir::Builder::part(acc, 0, r, 0, c);
+  kir::Ref values = r == rows && c == cols ? acc : some_rows(acc, 0, r, c);
   rows = r, cols = c;
   if (!long_expression(l, anchor) || rows == 1) {
     // A few rows at a time: temporaries then take a quarter of the registers at most.
@@ -231,19 +237,22 @@ void emit_space(Lowering& l, uint32_t anchor, const Space& space, const kir::Ref
       std::vector<kir::Slice> here = at;
       Expr valid = row.n->is_num() ? Expr(n) : max(0, min(Expr(n), *row.n - Expr(i)));
       here[here.size() - 2] = {row.at + Expr(i * row.step), valid, row.step};
-      store_all(l, anchor, space, kir::Builder::part(acc, i, n, 0, cols), here, n, cols);
+      store_all(l, anchor, space, some_rows(acc, i, n, cols), here, n, cols);
     }
     return;
   }
-  kir::Ref kept = l.b.tile("y", kir::type_of(l.b.k, acc), rows, cols, Mem::scratch);
-  l.b.copy(kept, values);
+  kir::Ref kept = values;
+  if (kir::mem_of(l.b.k, acc) == Mem::reg) {
+    kept = l.b.tile("y", kir::type_of(l.b.k, acc), rows, cols, Mem::scratch);
+    l.b.copy(kept, values);
+  }
   // Several rows a step keep as many independent chains in flight as a row kernel has (`row_lanes`).
   int64_t step = std::max<int64_t>(1, l.target().row_lanes / cols);
   step = row.n->is_num() ? std::gcd(step, row.n->num()) : 1;
   l.b.loop("r", 0, *row.n, step, kir::LoopKind::seq, [&](Expr i) {
     std::vector<kir::Slice> here = at;
     here[here.size() - 2] = {row.at + i * row.step, Expr(step), row.step};
-    store_all(l, anchor, space, kir::Builder::part(kept, i, step, 0, cols), here, step, cols);
+    store_all(l, anchor, space, some_rows(kept, i, step, cols), here, step, cols);
   });
 }
 

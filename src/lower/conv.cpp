@@ -7,10 +7,10 @@
 #include <algorithm>
 
 #include "lower/anchor.h"
-#include "lower/nest.h"
+#include "lower/patch.h"
 #include "lower/pooled.h"
 #include "lower/tiles.h"
-#include "lower/window3.h"
+#include "lower/winograd.h"
 
 namespace gaf {
 namespace {
@@ -55,6 +55,11 @@ class Convolution {
       return refuse("dynamic-shape", "has a symbolic number of channels");
     groups_ = attr_int(n, "group", 1);
     in_ = x_.dims.back().num() / groups_, out_ = shape[0].num() / groups_;
+    const WinogradConv squares{anchor_, w_, x_, space_, in_, out_};
+    if (!pooling_ && groups_ == 1 && winograd_pays(l_, squares)) {
+      emit_winograd(l_, squares);
+      return l_.finish("winograd");
+    }
     choose();
     if (pooling_ && (rows_ < l_.expect(w_.out[1]) || cols_ < l_.expect(w_.out[2])))
       return refuse("resource-local-memory", "has an image too large for one unit of work");
@@ -169,7 +174,9 @@ class Convolution {
   }
 
   void unit(Unit& u) {
-    if (patch_) copy_patch(u);
+    if (patch_)
+      u.patch =
+          copy_patch(l_, x_, w_, {u.n, u.d, u.h, u.w, u.group * in_}, w_.reach(1, rows_), w_.reach(2, cols_), in_);
     Expr panels = panels_ % chunk_ ? min(Expr(chunk_), Expr(panels_) - u.chunk * chunk_) : Expr(chunk_);
     loop(l_, "p", panels, [&](Expr i) {
       Expr p = u.chunk * chunk_ + i;
@@ -178,37 +185,6 @@ class Convolution {
       loop(l_, "h", u.rows,
            [&](Expr h) { loop(l_, "w", ceildiv(u.cols, tile_.rows), [&](Expr w) { pixels(u, p, h, w, pooled); }); });
       if (pooled) pooled->finish(u.n, channels(u, p));
-    });
-  }
-
-  // Rows (plane, row, column) of the patch, a pixel each; what lies outside the input is 0.
-  void copy_patch(Unit& u) {
-    int64_t height = w_.reach(1, rows_), width = w_.reach(2, cols_);
-    u.patch = l_.b.tile("x", DType::f32, w_.kernel[0] * height * width, in_, Mem::scratch);
-    loop(l_, "kd", w_.kernel[0], [&](Expr kd) {
-      l_.b.loop("y", 0, height, 1, kir::LoopKind::seq, [&](Expr y) {
-        std::vector<Slice> at{one(u.n), one(w_.first(0, u.d) + kd * w_.dilation[0]), one(w_.first(1, u.h) + y),
-                              span_of(w_.first(2, u.w), width), span_of(u.group * in_, in_)};
-        Expr row = (kd * height + y) * width;
-        if (!unit_inner(x_) && x_.strides[3].is(1)) return copy_turned(u.patch, row, at, width);
-        l_.b.copy(Builder::part(u.patch, row, width, 0, in_), full_ref(l_, x_, at), 0.0);
-      });
-    });
-  }
-
-  // A row of the patch from an input whose columns, not its channels, lie side by side: squares through registers.
-  void copy_turned(const Ref& patch, const Expr& row, const std::vector<Slice>& at, int64_t width) {
-    Access x = x_;
-    std::swap(x.dims[3], x.dims[4]), std::swap(x.strides[3], x.strides[4]);
-    auto square = [&](const Expr& w, const Expr& c, int64_t ws, int64_t cs) {
-      Ref t = l_.b.tile("t", DType::f32, ws, cs);
-      Ref src = full_ref(l_, x, {at[0], at[1], at[2], span_of(at[4].at + c, cs), span_of(at[3].at + w, ws)});
-      src.transposed = true;
-      l_.b.copy(t, src, 0.0);
-      l_.b.copy(Builder::part(patch, row + w, ws, c, cs), t);
-    };
-    columns(l_, in_, t_.lanes, [&](const Slice& c, int64_t cs) {
-      columns(l_, width, t_.lanes, [&](const Slice& w, int64_t ws) { square(w.at, c.at, ws, cs); });
     });
   }
 

@@ -18,6 +18,7 @@ struct Pack {
   std::vector<int64_t> dst_dims;
   std::vector<std::vector<int64_t>> coef;  // [source dim][dst dim]
   std::vector<int64_t> offset;             // [source dim]
+  bool winograd = false;                   // the source's 3x3 squares first become 4x4 (lower/winograd.h)
   friend bool operator==(const Pack&, const Pack&) = default;
 };
 Tensor apply(const Pack& p, const Tensor& src);
@@ -35,7 +36,7 @@ struct Lowered {
                                            // on a target whose statements work on tiles
   std::vector<KernelArg> args;             // one per kernel parameter
   std::vector<int> sizes;                  // graph symbol of each size parameter, in order
-  std::string_view template_name;          // "pointwise" "row" "contraction" "conv" "depthwise" "pool" "attention" "copy"
+  std::string_view template_name;          // "pointwise" "row" "contraction" "conv" "winograd" "depthwise" "pool" "attention" "copy"
 };
 
 // `fn`: a kernel function with types; inputs bound to constants of the model carry attr const=1 (may be packed); scalar

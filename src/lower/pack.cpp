@@ -5,7 +5,31 @@
 
 namespace gaf {
 
-Tensor apply(const Pack& p, const Tensor& src) {
+namespace {
+
+// Winograd's F(2x2, 3x3): each 3x3 square g of [out, in, 3, 3] becomes G g G^T, 4x4. In double, rounded once.
+Tensor squares_of_four(const Tensor& src) {
+  GAF_CHECK(src.dtype == DType::f32 && src.dims.size() == 4 && src.dims[2] == 3 && src.dims[3] == 3)
+      << "no 3x3 weights";
+  Tensor out = Tensor::make(src.dtype, {src.dims[0], src.dims[1], 4, 4});
+  // a, (a + b + c) / 2, (a - b + c) / 2, c
+  auto four = [](double a, double b, double c, double* to, int64_t step) {
+    to[0] = a, to[step] = (a + b + c) / 2, to[2 * step] = (a - b + c) / 2, to[3 * step] = c;
+  };
+  for (int64_t s = 0; s < src.dims[0] * src.dims[1]; s++) {
+    const float* g = src.as<float>() + s * 9;
+    double rows[12], all[16];
+    for (int64_t j = 0; j < 3; j++) four(g[j], g[3 + j], g[6 + j], rows + j, 3);
+    for (int64_t i = 0; i < 4; i++) four(rows[3 * i], rows[3 * i + 1], rows[3 * i + 2], all + 4 * i, 1);
+    for (int64_t i = 0; i < 16; i++) out.mut<float>()[s * 16 + i] = static_cast<float>(all[i]);
+  }
+  return out;
+}
+
+}  // namespace
+
+Tensor apply(const Pack& p, const Tensor& weights) {
+  const Tensor src = p.winograd ? squares_of_four(weights) : weights;
   Tensor out = Tensor::make(src.dtype, p.dst_dims);
   const size_t from = src.dims.size(), to = p.dst_dims.size();
   GAF_CHECK(p.coef.size() == from && p.offset.size() == from) << "pack of a tensor of another rank";

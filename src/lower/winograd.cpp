@@ -1,0 +1,258 @@
+// A unit of work is a block of squares: its patch, the transformed input (16 matrices of squares x channels), and for
+// each panel of output channels 16 products and the transform back, with the pointwise space on its result. See
+// winograd.h.
+#include "lower/winograd.h"
+
+#include <algorithm>
+#include <array>
+
+#include "lower/anchor.h"
+#include "lower/nest.h"
+#include "lower/patch.h"
+#include "lower/tiles.h"
+
+namespace gaf {
+namespace {
+
+using kir::Builder;
+using kir::Ref;
+using kir::Slice;
+
+constexpr int64_t kPlaces = 16;  // of a 4x4 square
+using Square = std::array<std::array<Ref, 4>, 4>;
+
+// How a convolution is cut into units.
+struct Blocks {
+  RegTile tile;                   // squares x output channels of one product
+  int64_t down = 1, across = 1;   // squares of a unit
+  int64_t panels = 1, chunk = 1;  // panels of output channels: all, and those of a unit
+  int64_t squares() const { return down * across; }
+  // Rows from one place's matrix to the next: one more, or all 16 rows of a square would share a set of the L1 cache.
+  int64_t pitch() const { return squares() + 1; }
+};
+
+int64_t halves(const Expr& n) { return (n.num() + 1) / 2; }
+
+// Nothing where not even a small unit fits the local memory.
+std::optional<Blocks> choose(const Lowering& l, const WinogradConv& c) {
+  const Target& t = l.target();
+  const int64_t rows = halves(c.w.out[1]), cols = halves(c.w.out[2]), widest = 4 * t.lanes;
+  const int64_t budget = std::min(t.l2_bytes / 2, t.memory(Mem::scratch)->bytes);
+  auto fits = [&](int64_t down, int64_t across) {
+    const int64_t patch = (2 * down + 2) * (2 * across + 2) * c.in;
+    return (patch + kPlaces * (down * across + 1) * (c.in + widest) + 4 * across * widest) * 4 <= budget;
+  };
+  Blocks b;
+  b.across = cols;
+  // Parts of a row of squares are whole vectors of pixels, so that only the image's end is ragged.
+  const int64_t step = std::max(1, t.lanes / 2);
+  while (!fits(1, b.across) && b.across > step) b.across = (b.across - 1) / step * step;
+  if (!fits(1, b.across)) return std::nullopt;
+  const double images = static_cast<double>(l.expect(c.x.dims[0]) * ((cols + b.across - 1) / b.across));
+  const double work = 2.0 * kPlaces * static_cast<double>(rows * b.across * c.in * c.out) * images;
+  const double units = work < 1e6 ? 1 : 4.0 * t.cores;
+  // Rows of squares: as many as fit, in equal blocks; more blocks where the cores want work, as long as a product has
+  // some tiles: one of few squares reads as much as it computes.
+  int64_t most = rows;
+  while (most > 1 && !fits(most, b.across)) most--;
+  int64_t blocks = (rows + most - 1) / most;
+  while (blocks < rows && images * static_cast<double>(blocks) < units &&
+         rows / (blocks + 1) * b.across >= 4 * t.tile_rows)
+    blocks++;
+  b.down = (rows + blocks - 1) / blocks;
+  b.tile = pick_tile(t, b.squares(), c.out);
+  b.panels = (c.out + b.tile.cols - 1) / b.tile.cols;
+  b.chunk = b.panels;
+  while (b.chunk > 1 && images * static_cast<double>(blocks * ((b.panels + b.chunk - 1) / b.chunk)) < units)
+    b.chunk = (b.chunk + 1) / 2;
+  return b;
+}
+
+class Winograd {
+ public:
+  Winograd(Lowering& l, const WinogradConv& c) : l_(l), c_(c), b_(*choose(l, c)) {}
+
+  void emit() {
+    packed_ = pack();
+    const Expr rows = ceildiv(halves(c_.w.out[1]), b_.down), cols = ceildiv(halves(c_.w.out[2]), b_.across);
+    par_nest(l_, {c_.x.dims[0], rows, cols, ceildiv(b_.panels, b_.chunk)}, [&](std::vector<Expr> at) {
+      n_ = at[0], row_ = at[1] * b_.down, col_ = at[2] * b_.across;
+      rows_ = cut(halves(c_.w.out[1]), b_.down, row_);
+      Ref v = transform_input();
+      loop(l_, "p", cut(b_.panels, b_.chunk, at[3] * b_.chunk), [&](Expr i) {
+        const Expr panel = at[3] * b_.chunk + i;
+        transform_back(products(v, panel), panel);
+      });
+    });
+  }
+
+ private:
+  Lowering& l_;
+  const WinogradConv& c_;
+  const Blocks b_;
+  int packed_ = -1;     // [panels, place, channel, column]
+  Expr n_, row_, col_;  // image, first square of the unit
+  Expr rows_ = 1;       // rows of squares of the unit that exist
+
+  // `most`, or what is left of `all` behind `from`.
+  static Expr cut(int64_t all, int64_t most, const Expr& from) {
+    return all % most ? min(Expr(most), Expr(all) - from) : Expr(most);
+  }
+
+  int pack() {
+    Pack p;
+    p.winograd = true;
+    p.dst_dims = {b_.panels, 4, 4, c_.in, b_.tile.cols};
+    p.coef = {{b_.tile.cols, 0, 0, 0, 1}, {0, 0, 0, 1, 0}, {0, 1, 0, 0, 0}, {0, 0, 1, 0, 0}};
+    p.offset.assign(4, 0);
+    return l_.pack_input(l_.fn().nodes[c_.anchor].args[1], p);
+  }
+
+  void each_square(const Expr& rows, const Expr& cols, const std::function<void(const Expr& y, const Expr& x)>& body) {
+    loop(l_, "y", rows, [&](Expr y) { loop(l_, "x", cols, [&](Expr x) { body(y, x); }); });
+  }
+  Ref fresh(kir::S op, const Ref& a, const Ref& b, int64_t cols) {
+    Ref r = l_.b.tile("t", DType::f32, 1, cols);
+    l_.b.map(r, op, {a, b});
+    return r;
+  }
+
+  // Rows place * pitch + square of the result; squares that do not exist read the patch's zeros.
+  Ref transform_input() {
+    const int64_t height = 2 * b_.down + 2, width = 2 * b_.across + 2;
+    Ref patch = copy_patch(l_, c_.x, c_.w, {n_, 0, row_ * 2, col_ * 2, 0}, height, width, c_.in);
+    Ref v = l_.b.tile("v", DType::f32, kPlaces * b_.pitch(), c_.in, Mem::scratch);
+    each_square(b_.down, b_.across, [&](const Expr& y, const Expr& x) {
+      columns(l_, c_.in, l_.target().lanes, [&](const Slice& c, int64_t step) {
+        Square d;
+        for (int64_t i = 0; i < 4; i++)
+          for (int64_t j = 0; j < 4; j++) {
+            d[i][j] = l_.b.tile("d", DType::f32, 1, step);
+            l_.b.copy(d[i][j], Builder::part(patch, (y * 2 + i) * width + x * 2 + j, 1, c.at, step));
+          }
+        // rows, then columns: d0 - d2, d1 + d2, d2 - d1, d1 - d3
+        auto one_way = [&](const Ref& d0, const Ref& d1, const Ref& d2, const Ref& d3) {
+          return std::array<Ref, 4>{fresh(kir::S::sub, d0, d2, step), fresh(kir::S::add, d1, d2, step),
+                                    fresh(kir::S::sub, d2, d1, step), fresh(kir::S::sub, d1, d3, step)};
+        };
+        Square t;
+        for (int64_t j = 0; j < 4; j++) {
+          std::array<Ref, 4> r = one_way(d[0][j], d[1][j], d[2][j], d[3][j]);
+          for (int64_t i = 0; i < 4; i++) t[i][j] = r[i];
+        }
+        for (int64_t i = 0; i < 4; i++) {
+          std::array<Ref, 4> r = one_way(t[i][0], t[i][1], t[i][2], t[i][3]);
+          for (int64_t j = 0; j < 4; j++)
+            l_.b.copy(Builder::part(v, (i * 4 + j) * b_.pitch() + y * b_.across + x, 1, c.at, step), r[j]);
+        }
+      });
+    });
+    return v;
+  }
+
+  // The 16 products of a panel, rows as in `v`.
+  Ref products(const Ref& v, const Expr& panel) {
+    Ref m = l_.b.tile("m", DType::f32, kPlaces * b_.pitch(), b_.tile.cols, Mem::scratch);
+    const RowPlan plan = plan_rows(b_.squares(), b_.tile.rows, b_.squares() + b_.tile.rows, 1);
+    l_.b.loop("q", 0, kPlaces, 1, kir::LoopKind::seq, [&](Expr q) {
+      for (const RowRun& run : plan.runs(0))
+        loop(l_, "t", run.count, [&](Expr u) {
+          const Expr row = q * b_.pitch() + run.first + u * run.rows;
+          Ref acc = l_.b.tile("acc", DType::f32, run.rows, b_.tile.cols);
+          l_.b.map(acc, kir::S::mov, {0.0});
+          l_.b.mma(acc, Builder::part(v, row, run.rows, 0, c_.in), weights(panel, q));
+          l_.b.copy(Builder::part(m, row, run.rows, 0, b_.tile.cols), acc);
+        });
+    });
+    return m;
+  }
+  Ref weights(const Expr& panel, const Expr& q) {
+    return Builder::at(packed_,
+                       {one(panel), one(floordiv(q, 4)), one(mod(q, 4)), span_of(0, c_.in), span_of(0, b_.tile.cols)});
+  }
+
+  // Two rows of pixels at a time, and what the kernel does with them.
+  void transform_back(const Ref& m, const Expr& panel) {
+    const int64_t lanes = l_.target().lanes, cols = b_.tile.cols;
+    loop(l_, "y", rows_, [&](Expr y) {
+      const std::array<Ref, 2> o{l_.b.tile("o", DType::f32, 2 * b_.across, cols, Mem::scratch),
+                                 l_.b.tile("o", DType::f32, 2 * b_.across, cols, Mem::scratch)};
+      loop(l_, "x", b_.across, [&](Expr x) {
+        columns(l_, cols, lanes, [&](const Slice& c, int64_t step) { square_back(m, y, x, c, step, o); });
+      });
+      for (int64_t i = 0; i < 2; i++) {
+        auto put = [&] { store(o[i], panel, (row_ + y) * 2 + i); };
+        if (i == 1 && c_.w.out[1].num() % 2)
+          l_.b.when(kir::Cmp::lt, (row_ + y) * 2 + 1, c_.w.out[1], put);
+        else
+          put();
+      }
+    });
+  }
+
+  // Rows and columns alike: m0 + m1 + m2, m1 - m2 - m3.
+  void square_back(const Ref& m, const Expr& y, const Expr& x, const Slice& c, int64_t step,
+                   const std::array<Ref, 2>& o) {
+    std::array<std::array<Ref, 4>, 2> s;
+    for (int64_t j = 0; j < 4; j++) {
+      std::array<Ref, 4> d;
+      for (int64_t i = 0; i < 4; i++) {
+        d[i] = l_.b.tile("d", DType::f32, 1, step);
+        l_.b.copy(d[i], Builder::part(m, (i * 4 + j) * b_.pitch() + y * b_.across + x, 1, c.at, step));
+      }
+      s[0][j] = fresh(kir::S::add, fresh(kir::S::add, d[0], d[1], step), d[2], step);
+      s[1][j] = fresh(kir::S::sub, fresh(kir::S::sub, d[1], d[2], step), d[3], step);
+    }
+    for (int64_t i = 0; i < 2; i++) {
+      auto put = [&](int64_t j, const Ref& v) { l_.b.copy(Builder::part(o[i], x * 2 + j, 1, c.at, step), v); };
+      put(0, fresh(kir::S::add, fresh(kir::S::add, s[i][0], s[i][1], step), s[i][2], step));
+      put(1, fresh(kir::S::sub, fresh(kir::S::sub, s[i][1], s[i][2], step), s[i][3], step));
+    }
+  }
+
+  // The pixels of one row that exist, in squares of registers.
+  void store(const Ref& o, const Expr& panel, const Expr& row) {
+    const int64_t lanes = l_.target().lanes, width = c_.w.out[2].num();
+    const bool whole = b_.across == halves(c_.w.out[2]);
+    const Expr pixels = whole ? Expr(width) : min(Expr(2 * b_.across), Expr(width) - col_ * 2);
+    columns(l_, pixels, lanes, [&](const Slice& p, int64_t rows) {
+      columns(l_, b_.tile.cols, lanes, [&](const Slice& c, int64_t step) {
+        const Expr channel = panel * b_.tile.cols + c.at;
+        const Expr channels =
+            c_.out % b_.tile.cols ? max(Expr(0), min(Expr(step), Expr(c_.out) - channel)) : Expr(step);
+        emit_space(l_, c_.anchor, c_.space, Builder::part(o, p.at, rows, c.at, step),
+                   {one(n_), one(0), one(row), {col_ * 2 + p.at, *p.n}, span_of(channel, channels)}, rows, step);
+      });
+    });
+  }
+};
+
+}  // namespace
+
+bool winograd_pays(const Lowering& l, const WinogradConv& c) {
+  const Window3& w = c.w;
+  const Target& t = l.target();
+  if (w.dims != 2 || w.kernel != std::array<int64_t, 3>{1, 3, 3} || w.stride != std::array<int64_t, 3>{1, 1, 1} ||
+      w.dilation != std::array<int64_t, 3>{1, 1, 1} || !w.out[1].is_num() || !w.out[2].is_num())
+    return false;
+  const std::optional<Blocks> cut = choose(l, c);
+  if (!cut) return false;
+  const Blocks& b = *cut;
+  const auto f = [](int64_t n) { return static_cast<double>(n); };
+  const double squares = f(halves(w.out[1]) * halves(w.out[2])), pixels = f(w.out[1].num() * w.out[2].num());
+  // Cycles: multiply-adds; a product's zeroing and storing; some 45 and 40 vector statements a square and vector of
+  // channels. Weights that do not stay in L2 arrive once a unit, 8 bytes a cycle.
+  const double fma = 1.0 / (t.lanes * t.fma_per_cycle);
+  const double products =
+      kPlaces * squares * f(b.panels * b.tile.cols) * (f(c.in) * fma + 50.0 / (b.tile.rows * b.tile.cols));
+  const double sums = squares * (45.0 * f(c.in) + 40.0 * f(c.out)) / t.lanes;
+  const double direct = 9 * pixels * f(c.in * c.out) * fma;
+  auto streamed = [&](double bytes) { return bytes > f(t.l2_bytes) / 2 ? bytes / 8 : 0; };
+  const double units = std::max(1.0, squares / f(b.squares()));
+  return 1.2 * std::max(products + sums, units * streamed(4 * kPlaces * f(c.in * c.out))) <
+         std::max(direct, streamed(4 * 9 * f(c.in * c.out)));
+}
+
+void emit_winograd(Lowering& l, const WinogradConv& c) { Winograd(l, c).emit(); }
+
+}  // namespace gaf
