@@ -18,9 +18,9 @@ double clamp(double x, double lo, double hi) { return x != x ? x : std::min(hi, 
 constexpr std::string_view kSoftplus = "(max(0, a) + log1p(exp(neg(abs(a)))))";
 constexpr double kSeluAlpha = 1.67326319217681884765625, kSeluGamma = 1.05070102214813232421875;  // ONNX Selu
 
-// ---- Gelu: erf form, or the tanh approximation ----
-constexpr const char* kGeluErf = "(0.5 * a) * (1 + erf(a * 0.7071067811865476))";
-constexpr const char* kGeluTanh = "(0.5 * a) * (1 + tanh(0.7978845608028654 * (a + (0.044715 * (a * (a * a))))))";
+// ---- Gelu: erf form, or the tanh approximation, of which (1 + tanh(x)) / 2 = sigmoid(2 x) leaves the fewest steps ----
+constexpr const char* kGeluErf = "fma(0.5 * a, erf(a * 0.7071067811865476), 0.5 * a)";
+constexpr const char* kGeluTanh = "a * sigmoid(a * (1.5957691216057308 + (0.07135481627159727 * (a * a))))";
 
 bool tanh_form(const Node& n) { return attr_str(n, "approximate", "none") == "tanh"; }
 double gelu_tanh(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }

@@ -52,6 +52,7 @@ struct Machine {
   bool native_mask32 = true;  // masked loads and stores of 4 and 8 byte elements are instructions
   bool native_mask8 = false;  // the same for 1 and 2 byte elements
   bool half_convert = true;   // f16 <-> f32 are instructions
+  bool avx512 = false;        // what stands under "AVX-512" below
 };
 
 class Ir {
@@ -117,6 +118,11 @@ class Ir {
   Val rint(Val a);  // rint: half to even
   Val fcmp(Pred p, Val a, Val b);
 
+  // ---- AVX-512, of f32 (ir_avx512.cpp) ----
+  Val reciprocal(Val a);                                     // within 2^-14 of it, for a normal result
+  Val scale(Val a, Val exponent);                            // a * 2^exponent for whole numbers, rounded once
+  Val lookup(std::span<const double, 16> table, Val index);  // the low four bits of i32 lanes
+
   // ---- conversions, keeping lanes ----
   Val narrow(Val a, Elem e);
   Val zext(Val a, Elem e);
@@ -146,8 +152,8 @@ class Ir {
   Val masked_load(Type t, Val p, int64_t align, Val mask, Val other);
   void masked_store(Val v, Val p, int64_t align, Val mask);
   Val gather(Type t, Val base, Val index, Val mask);  // lanes base[index]; the others are 0
-  void prefetch(Val p, Cache to);  // a hint; p need not be valid
-  Val local(Type t);  // a slot of the function's frame, 64-byte aligned
+  void prefetch(Val p, Cache to);                     // a hint; p need not be valid
+  Val local(Type t);                                  // a slot of the function's frame, 64-byte aligned
 
   // ---- control ----
   Block block(const char* name);
@@ -173,6 +179,7 @@ class Ir {
   std::string assembly();
 
  private:
+  Val in_registers(const Vals& args, int least, const std::function<Val(const Vals&)>& f);
   struct State;
   std::unique_ptr<State> s_;
   Machine machine_;

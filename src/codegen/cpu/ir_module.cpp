@@ -70,7 +70,8 @@ Ir::Ir(const std::string& module_name, const std::string& cpu, bool fma) : s_(st
   const llvm::MCSubtargetInfo& facts = *s_->machine->getMCSubtargetInfo();
 #endif
   auto has = [&](const char* feature) { return facts.checkFeatures(feature); };
-  machine_ = {cpu, fma && has("+fma"), has("+avx2"), has("+avx512bw,+avx512vl"), has("+f16c")};
+  machine_ = {cpu,          fma && has("+fma"),       has("+avx2"), has("+avx512bw,+avx512vl"),
+              has("+f16c"), has("+avx512f,+avx512vl")};
   s_->module = std::make_unique<llvm::Module>(module_name, s_->context);
   s_->module->setRtLibUseGOT();  // what is called lies far away
   s_->module->setDataLayout(s_->machine->createDataLayout());

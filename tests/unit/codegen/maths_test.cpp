@@ -1,5 +1,6 @@
 // Emitted elementary functions against libm in double: the error in units of the last place over samples of the whole
 // range and at the edges. One kernel a function maps an array; f32 results are compared with the double result.
+#include <bit>
 #include <limits>
 
 #include "unit/codegen/run_kernel.h"
@@ -9,21 +10,21 @@ namespace {
 
 using kir::S;
 
-std::string map_text(const std::string& op, int arity, const std::string& type, int64_t n) {
-  const std::string shape = type + "[" + std::to_string(n) + "]";
+std::string map_text(const std::string& op, int arity, const std::string& type, int64_t n, int width = 32) {
+  const std::string shape = type + "[" + std::to_string(n) + "]", w = std::to_string(width);
   std::string text = "kernel @map target t (";
   for (int i = 0; i < arity; i++) text += "in %" + std::to_string(i) + ": " + shape + ", ";
   const std::string out = "%" + std::to_string(arity);
-  text += "out " + out + ": " + shape + ") {\n  for c in 0.." + std::to_string(n) +
-          " step 32 par {\n    tile x: " + type + "[1, 32] @reg\n    x = " + op + "(";
-  for (int i = 0; i < arity; i++) text += std::string(i ? ", " : "") + "%" + std::to_string(i) + "[c:32]";
-  return text + ")\n    copy " + out + "[c:32] = x\n  }\n}\n";
+  text += "out " + out + ": " + shape + ") {\n  for c in 0.." + std::to_string(n) + " step " + w +
+          " par {\n    tile x: " + type + "[1, " + w + "] @reg\n    x = " + op + "(";
+  for (int i = 0; i < arity; i++) text += std::string(i ? ", " : "") + "%" + std::to_string(i) + "[c:" + w + "]";
+  return text + ")\n    copy " + out + "[c:" + w + "] = x\n  }\n}\n";
 }
 
 template <class T>
 std::vector<T> run_map(const std::string& op, const std::string& type, const Target& t, const std::vector<T>& a,
-                       const std::vector<T>& b = {}) {
-  const kir::Kernel k = kir::parse_kernel(map_text(op, b.empty() ? 1 : 2, type, static_cast<int64_t>(a.size())));
+                       const std::vector<T>& b = {}, int width = 32) {
+  const kir::Kernel k = kir::parse_kernel(map_text(op, b.empty() ? 1 : 2, type, static_cast<int64_t>(a.size()), width));
   const LoadedKernel f = load(compile_cpu(k, t));
   std::vector<T> out(a.size());
   std::vector<void*> args = {const_cast<T*>(a.data())};
@@ -97,6 +98,47 @@ INSTANTIATE_TEST_SUITE_P(All, Maths,
                                            Case{"sigmoid", sigmoid, -87, 20, 3}, Case{"erf", std::erf, -4.5, 4.5, 6},
                                            Case{"sin", std::sin, -1e6, 1e6, 2}, Case{"cos", std::cos, -1e6, 1e6, 2}),
                          [](const auto& i) { return std::string(i.param.op); });
+
+// Some functions are instructions of whole registers: narrower tiles are padded, wider ones cut.
+TEST(Maths, AnyWidthGivesTheSameBits) {
+  std::vector<float> x = samples(-5, 5);
+  x.resize(3840);  // a multiple of all widths
+  for (const char* name : kX86Targets) {
+    const Target t = load_target(name);
+    if (!host_runs(t)) continue;
+    for (const char* op : {"exp", "expn", "tanh", "sigmoid", "erf"}) {
+      const std::vector<float> y = run_map<float>(op, "f32", t, x);
+      for (int width : {1, 2, 3, 4, 8, 16, 20, 64, 128}) {
+        const std::vector<float> z = run_map<float>(op, "f32", t, x, {}, width);
+        for (size_t i = 0; i < x.size(); i++)
+          ASSERT_TRUE(std::bit_cast<uint32_t>(y[i]) == std::bit_cast<uint32_t>(z[i]) || (y[i] != y[i] && z[i] != z[i]))
+              << op << "(" << x[i] << ") in tiles of " << width << " on " << name;
+      }
+    }
+  }
+}
+
+// What an activation leaves at its ends, and that zeros keep their sign.
+TEST(Maths, Ends) {
+  const std::vector<float> x = [] {
+    std::vector<float> v(32, 0.0f);
+    v[0] = -0.0f, v[1] = INFINITY, v[2] = -INFINITY, v[3] = 1e30f, v[4] = -1e30f, v[5] = 6, v[6] = -6;
+    return v;
+  }();
+  for (const char* name : kX86Targets) {
+    const Target t = load_target(name);
+    if (!host_runs(t)) continue;
+    const auto erf = run_map<float>("erf", "f32", t, x), sig = run_map<float>("sigmoid", "f32", t, x),
+               tanh = run_map<float>("tanh", "f32", t, x), exp = run_map<float>("exp", "f32", t, x);
+    for (const auto& y : {erf, tanh}) {
+      EXPECT_TRUE(std::signbit(y[0]) && y[0] == 0 && !std::signbit(y[31]) && y[31] == 0) << name;
+      for (int i : {1, 3, 5})
+        EXPECT_TRUE(std::fabs(y[i] - 1) <= (i == 5 ? 3e-5f : 4e-7f) && y[i + 1] == -y[i]) << y[i] << " on " << name;
+    }
+    EXPECT_TRUE(sig[0] == 0.5f && sig[1] == 1 && sig[2] == 0 && sig[3] == 1 && sig[4] == 0) << name;
+    EXPECT_TRUE(exp[0] == 1 && exp[1] == INFINITY && exp[2] == 0 && exp[3] == INFINITY && exp[4] == 0) << name;
+  }
+}
 
 TEST(Maths, SineOfHugeNumbers) {
   std::vector<float> x;
