@@ -22,7 +22,9 @@ constexpr double kLoadsPerCycle = 2;
 constexpr double kLoopCycles = 1;        // counting and branching of one iteration
 constexpr double kHorizontalCycles = 8;  // shuffles that reduce one register to one element
 constexpr double kPaddedRowCycles = 12;  // a row, or an element moved alone, that may lie outside: a test and a branch
-constexpr double kElementCycles = 1;     // an element moved alone: transposes, gathers, strided columns
+constexpr double kElementCycles = 1;     // an element moved alone: gathers, strided columns, transposes of few elements
+constexpr double kTurnedCycles =
+    0.375;  // an element of an 8x8 block that is transposed in registers: 24 shuffles, one a cycle
 
 struct Extent {
   double rows = 1, cols = 1;
@@ -114,8 +116,8 @@ class Counter {
     return e.rows * std::ceil(e.cols * width / t_.vector_bytes());
   }
   // Columns that do not lie side by side are moved one by one.
-  bool strided(const Ref& r) const {
-    if (r.transposed) return true;
+  bool strided(const Ref& r) const { return r.transposed || apart(r); }
+  bool apart(const Ref& r) const {
     if (r.tile || r.at.empty()) return false;
     const Buf& b = k_.bufs[static_cast<size_t>(r.id)];
     for (size_t i = r.at.size(); i-- > 0;)
@@ -128,6 +130,16 @@ class Counter {
         return false;
       }
     return false;
+  }
+  // Rows of a window that follow one another without a gap are copied as one run, bounds and all (codegen/cpu:
+  // copy_rows).
+  bool one_run(const Ref& r) const {
+    if (r.transposed) return false;
+    const size_t rank = r.at.size();
+    if (r.tile) return rank == 0 || (rank == 2 && r.at[1].n && r.at[1].n->is(k_.tiles[static_cast<size_t>(r.id)].cols));
+    const Buf& b = k_.bufs[static_cast<size_t>(r.id)];
+    if (b.role == Role::view || rank < 2 || !r.at[rank - 2].n || r.at[rank - 2].step != 1) return false;
+    return r.at[rank - 1].n && r.at[rank - 1].at.is(0) && *r.at[rank - 1].n == b.shape[rank - 1];
   }
   double loads(const Ref& r,
                double element_count) const {  // cycles of a map's operand in memory, beyond the instruction's own
@@ -171,10 +183,17 @@ class Counter {
     w_.moved[{from, to}] += moved * times;
     const EdgeRow* edge = t_.edge(from, to);
     double cycles = edge && edge->bytes_per_cycle > 0 ? moved / edge->bytes_per_cycle : 0;
-    if (!t_.pipes && (strided(c.src) || strided(c.dst)))
+    // blocks of 8x8 elements of 4 bytes whose rows lie side by side are turned in registers (codegen/cpu: transpose8)
+    const bool blocks =
+        e.rows >= 8 && e.cols >= 8 && bytes(type_of(k_, c.src)) == 4 && !c.pad && !apart(c.src) && !apart(c.dst);
+    if (!t_.pipes && blocks && c.src.transposed != c.dst.transposed)
+      cycles = std::max(cycles, e.count() * kTurnedCycles);
+    else if (!t_.pipes && (strided(c.src) || strided(c.dst)))
       cycles = std::max(cycles, e.count() * (c.pad && to != Mem::reg ? kPaddedRowCycles : kElementCycles));
     else if (!t_.pipes)
-      cycles = std::max(cycles, e.rows * (c.pad ? kPaddedRowCycles : 0.5));  // a row is at least one instruction
+      cycles = std::max(
+          cycles, e.rows * (c.pad && !(one_run(c.src) && one_run(c.dst)) ? kPaddedRowCycles
+                                                                         : 0.5));  // a row is at least one instruction
     return spend(edge ? edge->pipe : Pipe::v, cycles, times);
   }
   double count(const Map& m, double times) {

@@ -65,7 +65,7 @@ class Attention {
     q_ = *q, k_ = *k, v_ = *v;
     if (std::optional<Verdict> no = refuse_values(l_, first_, score_space_, std::span(&scores_, 1))) return *no;
     if (std::optional<Verdict> no = refuse_space(l_, second_, out_space_)) return *no;
-    choose();
+    if (std::optional<Verdict> no = choose()) return *no;
     emit();
     return l_.finish("attention");
   }
@@ -95,7 +95,7 @@ class Attention {
         out;  // online: running maximum and sum, factor of what was summed before, result
   };
 
-  void choose() {
+  std::optional<Verdict> choose() {
     int64_t scratch = t_.memory(Mem::scratch)->bytes * 9 / 10, vecs = t_.tile_vecs;
     bool fixed = queries_.is_num(), fixed_keys = keys_.is_num();
     tile_ = fixed ? pick_pixels(t_, queries_.num(), fixed_keys ? keys_.num() : kOnlineKeys)
@@ -119,6 +119,14 @@ class Attention {
       key_block_ = padded(kOnlineKeys);
       if (fixed_keys) key_block_ = std::min(key_block_, padded(keys_.num()));
       while (limit > tile_.rows && bytes(limit, key_block_, true) > scratch) limit /= 2;
+      limit = std::max<int64_t>(limit, tile_.rows);
+      while (key_block_ > tile_.cols && bytes(limit, key_block_, true) > scratch) key_block_ = padded(key_block_ / 2);
+      if (const int64_t needs = bytes(limit, key_block_, true); needs > scratch)
+        return Verdict::no(
+            "resource-local-memory",
+            fmt::format("the smallest block of attention needs {:.1f} KiB of scratch, there are {:.1f} KiB",
+                        static_cast<double>(needs) / 1024, static_cast<double>(scratch) / 1024),
+            {{"needs_bytes", static_cast<double>(needs)}, {"scratch_bytes", static_cast<double>(scratch)}});
     } else {
       key_block_ = padded(keys_.num());
     }
@@ -138,6 +146,7 @@ class Attention {
       chunks_ = query_blocks_;
     else if (heads < 2 * t_.cores)
       chunks_ = min(query_blocks_, Expr((2 * t_.cores + heads - 1) / heads));
+    return std::nullopt;
   }
 
   void emit() {

@@ -66,6 +66,12 @@ void Groups::merge(int a, int b) {
   members_[static_cast<size_t>(b)].clear();
 }
 
+void Groups::dissolve(int group) {
+  const std::vector<uint32_t> apart = std::move(members_[static_cast<size_t>(group)]);
+  members_[static_cast<size_t>(group)].clear();
+  for (uint32_t n : apart) of_[n] = static_cast<int>(members_.size()), members_.push_back({n});
+}
+
 bool Groups::makes_cycle(int a, int b) const {
   // From every outside reader of the union, walk on; coming back to the union is a cycle. Groups, not nodes, are the vertices:
   // entering a foreign group means depending on all of it.
@@ -146,7 +152,7 @@ Graph Groups::function(const std::vector<uint32_t>& nodes, const std::string& na
   for (Value v : inputs(nodes)) {
     const Node& p = g.nodes[v.node];
     Value x = b.input("", g.type(v));
-    if (p.op == "constant") b.g.nodes[x.node].attrs["const"] = int64_t{1};
+    if (p.op == "constant" || (part_of_graph && attr_int(p, "const", 0))) b.g.nodes[x.node].attrs["const"] = int64_t{1};
     map[v] = x;
   }
   for (uint32_t i : nodes) {

@@ -15,6 +15,7 @@ class Groups {
  public:
   Groups(const Graph& g, const FusionConfig& config);
   const Graph& g;
+  bool part_of_graph = false;  // g is a group's function: its inputs that are marked const are constants
   Role role(uint32_t node) const { return role_[node]; }
   const std::string& refusal(uint32_t node) const { return refusal_[node]; }  // why a host node is no kernel
   int of(uint32_t node) const { return of_[node]; }                           // -1 for leaves
@@ -22,6 +23,7 @@ class Groups {
   std::vector<int> all() const;                                               // live groups by first node
   std::vector<uint32_t> united(int a, int b) const;                           // their nodes, in order
   void merge(int a, int b);                                                   // into a
+  void dissolve(int group);                                                   // every node on its own again
 
   bool makes_cycle(int a, int b) const;      // would the union depend on itself through a node outside?
   int depth(const std::vector<uint32_t>& nodes) const;  // longest data path in ops

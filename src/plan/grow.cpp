@@ -9,7 +9,7 @@
 namespace gaf {
 
 namespace {
-constexpr double kTie = 0.005;        // of the time of the parts
+constexpr double kTie = 0.005;        // of the time of the parts, for each kernel that fusion saves
 constexpr double kLessTraffic = 0.1;  // share of the bytes of the parts that fusion saves
 }  // namespace
 
@@ -94,7 +94,10 @@ Verdict Growth::legal(int a, int b) {
 }
 
 Verdict Growth::worth(int a, int b, double slack) {
-  std::vector<uint32_t> u = groups.united(a, b);
+  return pays(groups.united(a, b), {cost(a) + cost(b), traffic(a) + traffic(b), 2}, slack);
+}
+
+Verdict Growth::pays(const std::vector<uint32_t>& u, const Parts& parts, double slack) {
   const auto& p = price(u);
   if (const Verdict* no = std::get_if<Verdict>(&p)) {
     Verdict v = *no;
@@ -107,13 +110,13 @@ Verdict Growth::worth(int a, int b, double slack) {
   if (fused.ub > config_.resource_budget)
     return Verdict::no("resource-local-memory", fmt::format("{:.1f} KiB of local memory, budget {:.1f} KiB", static_cast<double>(fused.ub_bytes) / 1024, config_.resource_budget * static_cast<double>(t_.ub_bytes) / 1024),
                        {{"ub_bytes", static_cast<double>(fused.ub_bytes)}, {"budget_bytes", config_.resource_budget * static_cast<double>(t_.ub_bytes)}});
-  double apart = cost(a) + cost(b);
+  const double apart = parts.us;
   if (std::isinf(apart)) return Verdict::yes();  // a part that cannot stand alone
   double unfused = alone(u), gain = unfused > 0 ? (unfused - fused.us) / unfused : 0;
   // Times that the model cannot tell apart are decided by traffic: what it prices at the bandwidth of an idle machine costs
   // more beside other work.
-  double less = 1 - fused.bytes / (traffic(a) + traffic(b));
-  bool tie = fused.us < apart * (1 + kTie) && less >= std::max(kLessTraffic, config_.threshold());
+  double less = 1 - fused.bytes / parts.bytes;
+  bool tie = fused.us < apart * (1 + kTie * (parts.kernels - 1)) && less >= std::max(kLessTraffic, config_.threshold());
   bool pays = tie || (fused.us < apart && gain >= config_.threshold());
   if (!pays && fused.us > apart + slack)
     return Verdict::no("gain-below-threshold", fmt::format("{:.2f} us together, {:.2f} us apart", fused.us, apart), {{"fused_us", fused.us}, {"unfused_us", apart}});
@@ -134,7 +137,7 @@ bool Growth::try_merge(uint32_t from, uint32_t to) {
   if (v) v = worth(a, b, views ? 1e-3 : 0);
   if (!v) {
     // what kept attention apart says more than why the two alone do not fit
-    if (auto [at, fresh] = refused_.try_emplace({from, to}, v); !fresh && at->second.reason != "graph-output") at->second = v;
+    if (!settled_.contains({from, to})) refused_[{from, to}] = v;
     return false;
   }
   groups.merge(a, b);
@@ -147,10 +150,11 @@ void Growth::note_output_between(uint32_t softmax) {
   for (const Output& o : g.outputs)
     for (uint32_t n = 0; n < g.nodes.size() && o.value.node == softmax; n++)
       if (is_kind(g.nodes[n], OpKind::contraction) && std::ranges::find(g.nodes[n].args, Value{softmax, 0}) != g.nodes[n].args.end())
-        refused_[{softmax, n}] = Verdict::no("graph-output", fmt::format("'{}' is an output of the model, so attention cannot keep it to itself", o.name));
+        settled_.insert({softmax, n}), refused_[{softmax, n}] = Verdict::no("graph-output", fmt::format("'{}' is an output of the model, so attention cannot keep it to itself", o.name));
 }
 
-// Softmax between two MatMuls, with the pointwise ops before it: one group if the attention template takes it.
+// Softmax between two MatMuls, with the pointwise ops before it: one group if the attention template takes it. It
+// is judged when its neighbours have joined it (take_back_attention).
 void Growth::attention() {
   const Graph& g = groups.g;
   std::vector<std::vector<uint32_t>> read = readers(g);
@@ -187,16 +191,56 @@ void Growth::attention() {
     std::sort(nodes.begin(), nodes.end());
     if (std::any_of(nodes.begin(), nodes.end(), [&](uint32_t n) { return groups.nodes(groups.of(n)).size() > 1; })) continue;
     if (groups.ops(nodes) > config_.max_fusion_size || groups.depth(nodes) > config_.depth_limit()) continue;
-    const auto* fused = std::get_if<Price>(&price(nodes));
-    if (!fused || fused->reg > config_.resource_budget || fused->ub > config_.resource_budget) continue;
+    if (!std::holds_alternative<Price>(price(nodes))) continue;  // the edges say why two of them are no kernel
+    const Price& fused = std::get<Price>(price(nodes));
+    if (fused.reg > config_.resource_budget || fused.ub > config_.resource_budget) continue;
     int group = groups.of(nodes[0]);
     for (size_t i = 1; i < nodes.size(); i++) groups.merge(group, groups.of(nodes[i]));
+    attentions_.push_back(s);
   }
 }
 
+// What growth makes of the nodes of a group when none of them may become attention.
+Growth::Parts Growth::without_attention(const std::vector<uint32_t>& nodes) {
+  const Graph fn = groups.function(nodes, "k");
+  Growth other(fn, t_, config_, services_);
+  other.groups.part_of_graph = true;
+  other.grow();
+  Parts parts;
+  for (int group : other.groups.all())
+    if (const double us = other.cost(group); us > 0) parts.us += us, parts.bytes += other.traffic(group), parts.kernels++;
+  return parts;
+}
+
+// Attention is found whole, not grown pair by pair, so it is compared with what growth makes of the same nodes. Where that is
+// cheaper the group falls apart. Says whether any did.
+bool Growth::take_back_attention() {
+  bool any = false;
+  std::map<std::string, Verdict> verdicts;  // of equal groups, by text
+  for (uint32_t s : attentions_) {
+    const std::vector<uint32_t> nodes = groups.nodes(groups.of(s));
+    Graph fn = groups.function(nodes, "k");
+    for (Node& n : fn.nodes) n.name.clear(), n.origins.clear();
+    std::string text = print_graph(fn);
+    auto it = verdicts.find(text);
+    if (it == verdicts.end()) it = verdicts.emplace(std::move(text), pays(nodes, without_attention(nodes), 0)).first;
+    if (it->second) continue;
+    for (uint32_t n : nodes)
+      if (std::ranges::find(groups.g.nodes[n].args, Value{s, 0}) != groups.g.nodes[n].args.end()) settled_.insert({s, n}), refused_[{s, n}] = it->second;
+    groups.dissolve(groups.of(s));
+    any = true;
+  }
+  return any;
+}
+
 void Growth::run() {
-  bool on = config_.level > 0 && config_.enable_autofuse;
-  if (on && config_.level > 1 && config_.strategy != Strategy::conservative) attention();
+  if (config_.level > 1 && config_.enable_autofuse && config_.strategy != Strategy::conservative) attention();
+  grow();
+  if (take_back_attention()) grow();
+}
+
+void Growth::grow() {
+  const bool on = config_.level > 0 && config_.enable_autofuse;
   for (int round = 0; round < 4; round++) {
     bool changed = false;
     for (uint32_t n = 0; n < groups.g.nodes.size(); n++) {

@@ -23,6 +23,15 @@ class Growth {
   Verdict worth(int a, int b, double slack);
 
  private:
+  struct Parts {
+    double us = 0, bytes = 0;
+    int kernels = 0;
+  };
+  // May the nodes be one kernel in place of `parts`? Up to `slack` us more are allowed.
+  Verdict pays(const std::vector<uint32_t>& nodes, const Parts& parts, double slack);
+  Parts without_attention(const std::vector<uint32_t>& nodes);
+  void grow();
+  bool take_back_attention();
   bool try_merge(uint32_t from, uint32_t to);
   void attention();
   void note_output_between(uint32_t softmax);
@@ -31,6 +40,8 @@ class Growth {
   const PlanServices& services_;
   std::map<std::string, std::variant<Price, Verdict>> prices_;
   std::map<std::pair<uint32_t, uint32_t>, Verdict> refused_;
+  std::set<std::pair<uint32_t, uint32_t>> settled_;  // edges whose refusal says why there is no attention
+  std::vector<uint32_t> attentions_;                 // their Softmax nodes
 };
 
 }  // namespace gaf

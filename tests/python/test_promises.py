@@ -112,6 +112,21 @@ def test_an_edge_that_a_rewrite_removed_has_its_line():
     assert "no op is at its end: flat0 (Reshape)" in report.why("mm0", "flat0")
 
 
+@pytest.mark.contract("W4")
+@pytest.mark.parametrize("heads, queries, keys, width, fused", [(12, 512, 512, 64, True), (1, 17, 4096, 8, False)])
+def test_attention_is_fused_only_where_it_pays(heads, queries, keys, width, fused):
+    """Few queries, many keys, one head: laying out the keys costs more than the products, and growth has a cheaper plan."""
+    nodes = [node("Transpose", ["k"], ["kt"], "turn", perm=[0, 2, 1]), node("MatMul", ["q", "kt"], ["s"], "scores"), node("Softmax", ["s"], ["p"], "weights", axis=-1), node("MatMul", ["p", "v"], ["y"], "mix")]
+    model = model_of(nodes, [value("q", [heads, queries, 64]), value("k", [heads, keys, 64]), value("v", [heads, keys, width])], [value("y", [heads, queries, width])], {})
+    report = gaf.explain(model, target="x86-64-avx512")
+    report_sums.check(model, report)
+    assert [g["kind"] for g in report.groups].count("attention") == fused
+    line = next((e for e in report.not_fused if (e["from"], e["to"]) == ("weights", "mix")), None)
+    assert fused == (line is None)
+    if line:
+        assert line["reason"] == "gain-below-threshold" and line["numbers"]["fused_us"] > line["numbers"]["unfused_us"]
+
+
 @pytest.mark.contract("W2")
 def test_the_report_has_every_promised_key():
     tree = json.loads(gaf.compile(two_chains()).report.json())

@@ -72,9 +72,7 @@ def check(case, config, runtime=True):
         hold(same_bits(case.feed, before), "inputs stay as they are")
         hold(same_bits(got, compiled.run(case.feed)), "a second run gives the same bits")
         hold(compiled.stats()["externs"] == 0, "no extern", [n for n in compiled.report.nodes.items() if n[1]["fate"] == "extern"])
-        # Fault: attention is fused whatever its price, and the report may then tell of a loss.
-        if not any(g["kind"] == "attention" and g["gain"] <= 0 for g in compiled.report.groups):
-            one_fate_a_node(case, compiled.report)
+        one_fate_a_node(case, compiled.report)
         if config == "plain":
             hold(gaf.explain(case.model, **settings).json() == gaf.explain(case.model, **settings).json(), "the same plan twice")
             hold(gaf.compare(case.model, case.feed, gaf.FusionConfig(**settings)).verdict == "pass", "gaf.compare passes")

@@ -106,5 +106,24 @@ TEST(KernelAnalysis, ReadRowsAreCountedByUse) {
   EXPECT_NEAR(work(text, {}).gm_bytes, 2.0 * 16 * 768 * 4, 1000);
 }
 
+// What a copy costs beyond its bytes: blocks that turn in registers, elements one by one, rows with an end, one run.
+TEST(KernelAnalysis, CopiesThatTurnAndCopiesWithAnEnd) {
+  auto copy = [](std::string_view what, std::string_view tile) {
+    return work(fmt::format(
+                    "kernel @k target test (in %0: f32[40, 64], out %1: f32[64, 64]) {{\n  tile t: f32[{}] @scratch\n"
+                    "  copy t = {}\n  copy %1[0:1, 0:16] = t[0:1, 0:16]\n}}\n",
+                    tile, what),
+                {})
+        .compute_us;
+  };
+  const double plain = copy("%0[0:32, 0:64]", "32, 64"), turned = copy("%0[0:32, 0:64]^T", "64, 32");
+  const double apart = copy("%0[0:4, 0:64]^T", "64, 4") * 8;  // four rows are no block of eight
+  EXPECT_GT(turned, plain);
+  EXPECT_GT(apart, 2 * turned);
+  const double run = copy("%0[16:32, 0:64] else 0", "32, 64"), rows = copy("%0[16:32, 1:64] else 0", "32, 64");
+  EXPECT_LT(run, 2 * plain);
+  EXPECT_GT(rows, run);
+}
+
 }  // namespace
 }  // namespace gaf::kir

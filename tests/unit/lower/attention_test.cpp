@@ -31,6 +31,15 @@ TEST(Attention, StaticSizes) {
 
 TEST(Attention, LongRowsInBlocksOfKeys) { check(plain("", "9", "12000", 8, "f32[1,12000]")); }
 
+// Heads so wide that a block of keys must be smaller than usual to fit, then so wide that none does.
+TEST(Attention, WideHeads) {
+  check(plain("", "16", "600", 256, ""));
+  const Target t = load_target("x86-64-sse");
+  const Attempt none = lower_attention(parse_graph(plain("", "16", "600", 4096, "")), t);
+  ASSERT_TRUE(none && std::holds_alternative<Verdict>(*none));
+  EXPECT_EQ(std::get<Verdict>(*none).reason, "resource-local-memory");
+}
+
 TEST(Attention, SymbolicLength) {
   check(plain("B,2,", "S", "S", 16, "f32[B,1,1,S]", "size B in 1..16, size S in 1..4096, "),
         {{1, 1}, {2, 7}, {1, 33}, {1, 140}});
