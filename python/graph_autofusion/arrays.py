@@ -13,6 +13,11 @@ try:  # numpy has no bfloat16 of its own
 except ImportError:
     _bfloat16 = None
 
+# What passes as it is. numpy makes each of these dtypes once, and asking for a dtype's name runs Python code, which costs more
+# than a small kernel.
+_PLAIN = {t: np.dtype(t) for t in ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
+                                   "uint32", "uint64")}
+
 
 def dtype_name(array: np.ndarray) -> str:
     """Our name of an array's dtype (bfloat16 where ml_dtypes made it)."""
@@ -21,6 +26,8 @@ def dtype_name(array: np.ndarray) -> str:
 
 def as_array(name: str, value: Any, dtype: str, what: str = "input") -> tuple[np.ndarray, bool]:
     """The value as a dense array of the model's dtype; whether it had to be copied. Python scalars are taken for 0-D inputs."""
+    if type(value) is np.ndarray and value.dtype is _PLAIN.get(dtype) and value.flags.c_contiguous:
+        return value, False
     if isinstance(value, (bool, int, float)):
         value = np.asarray(value, dtype=_bfloat16 if dtype == "bfloat16" and _bfloat16 else dtype)
     elif not isinstance(value, np.ndarray):

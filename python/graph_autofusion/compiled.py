@@ -29,8 +29,6 @@ class RunInfo:
 class CompiledModel:
     """Calls take arrays by position or name; run() takes and returns dicts. last_run tells of the latest call."""
 
-    last_run: RunInfo
-
     def __init__(self, graph: Graph, native: "_gaf.Compiled") -> None:
         self._native = native
         self.graph = graph
@@ -38,7 +36,13 @@ class CompiledModel:
         self.output_names: list[str] = native.output_names()
         self._dtypes = [i.dtype for i in graph.inputs]
         self._out_dtypes = [o.dtype for o in graph.outputs]
-        self.last_run = RunInfo(0.0, 0, 0, 0)
+        self._names = frozenset(self.input_names)
+        self._last_run = 0.0, 0, 0, 0
+
+    @property
+    def last_run(self) -> RunInfo:
+        """Of the latest call."""
+        return RunInfo(*self._last_run)
 
     @property
     def report(self) -> Report:
@@ -56,7 +60,7 @@ class CompiledModel:
         if not isinstance(inputs, dict):
             raise UsageError(f"GAF1102: run() takes a dict of arrays by input name, not {type(inputs).__name__}", code="GAF1102",
                              remedy="call the model itself to give arrays by position: model(x)")
-        if inputs.keys() != set(self.input_names):
+        if inputs.keys() != self._names:
             check_names(inputs, self.input_names)
         arrays, copies = [], 0
         for name, dtype in zip(self.input_names, self._dtypes):
@@ -65,7 +69,7 @@ class CompiledModel:
             copies += copied
         outs = self._outputs(out) if out is not None else []
         results, latency, moved, kernels, fallbacks = self._native.run(arrays, self._dtypes, outs, self._out_dtypes if outs else [])
-        self.last_run = RunInfo(latency, copies + moved, kernels, fallbacks)
+        self._last_run = latency, copies + moved, kernels, fallbacks
         if out is not None:
             return {name: out[name] for name in self.output_names}
         return dict(zip(self.output_names, map(from_native, results)))
@@ -76,7 +80,7 @@ class CompiledModel:
             if name not in out:
                 raise UsageError(f"GAF3104: out= lacks output '{name}'", code="GAF3104")
             a = out[name]
-            if not isinstance(a, np.ndarray) or not a.flags.c_contiguous or not a.flags.writeable:
+            if not isinstance(a, np.ndarray) or not (a.flags.carray or (a.flags.c_contiguous and a.flags.writeable)):
                 raise ShapeError(f"GAF3102: output '{name}' needs a writable array in C order", code="GAF3102")
             arrays.append(as_array(name, a, dtype, "output")[0])
         return arrays
