@@ -76,6 +76,7 @@ class Assembler {
   Assembler(const Graph& g) : g_(g) {
     for (const Sym& s : g.syms) {
       out_.symbols.push_back(s.name);
+      out_.least.push_back(s.lo > Sym{}.lo ? s.lo : 0);
       // a range that nothing narrowed is a guess for pricing, not a limit
       out_.most.push_back(s.hi < Sym{}.hi ? s.hi : std::numeric_limits<int64_t>::max());
     }

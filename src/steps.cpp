@@ -12,6 +12,7 @@ Graph layout(const Graph& g, RewriteLog& log) { return channels_last(g, log, Sim
 Graph simplify_all(const Graph& g, RewriteLog& log) { return simplify(g, log, Simplify::all); }
 
 constexpr Step kSteps[] = {
+    {"least-sizes", 0, least_sizes},
     {"fold-constants", 0, fold},
     {"merge-equal", 1, merge_equal},
     {"simplify", 2, simplify_all},
@@ -20,6 +21,7 @@ constexpr Step kSteps[] = {
     {"channels-last", 1, layout, true},   // after fold-affine: scales and shifts are constants of the channel axis there
 };
 constexpr Step kUnfused[] = {             // level 0 keeps one node per node as loaded
+    {"least-sizes", 0, least_sizes},
     {"fold-constants", 0, fold},
     {"channels-last", 0, layout_only, true},
 };

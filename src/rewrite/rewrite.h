@@ -35,6 +35,9 @@ Graph fold_affine(const Graph& g, RewriteLog& log);
 // transpose, and cancel where they meet.
 Graph channels_last(const Graph& g, RewriteLog& log, Simplify what = Simplify::all);
 
+// Free sizes get the least value at which no value of the graph has a negative dim.
+Graph least_sizes(const Graph& g, RewriteLog& log);
+
 // Calls of kernel functions (a saved plan) as the nodes they stand for.
 Graph inline_kernels(const Graph& g);
 

@@ -106,11 +106,14 @@ void bind_inputs(const RunPlan& plan, std::span<const Tensor> inputs, std::vecto
                                                  b.name, expected_shape(plan, b.dims, values)));
       }
       if (b.dims[d].eval(values) != inputs[i].dims[d]) wrong_shape(plan, i, inputs[i], values);
-      if (b.dims[d].op() != ExprOp::sym || plan.most.empty()) continue;
+      if (b.dims[d].op() != ExprOp::sym) continue;
       const auto symbol = static_cast<size_t>(b.dims[d].sym_id());
-      if (values[symbol] > plan.most[symbol])
-        throw UserError("GAF3102", fmt::format("input '{}': dimension '{}' is {}, the model takes at most {}", b.name,
-                                               plan.symbols[symbol], values[symbol], plan.most[symbol]));
+      auto refuse = [&](const char* limit, int64_t n) {
+        throw UserError("GAF3102", fmt::format("input '{}': dimension '{}' is {}, the model takes at {} {}", b.name,
+                                               plan.symbols[symbol], values[symbol], limit, n));
+      };
+      if (!plan.most.empty() && values[symbol] > plan.most[symbol]) refuse("most", plan.most[symbol]);
+      if (!plan.least.empty() && values[symbol] < plan.least[symbol]) refuse("least", plan.least[symbol]);
     }
   }
 }

@@ -51,7 +51,7 @@ struct PlanStep {
 
 struct RunPlan {
   std::vector<std::string> symbols;  // names of symbolic dims
-  std::vector<int64_t> most;         // largest value of each that the model allows; empty: no limits. GAF3102
+  std::vector<int64_t> least, most;  // smallest and largest value of each that the model allows; empty: any. GAF3102
   std::vector<PlanBuffer> buffers;
   std::vector<int> inputs, outputs;  // PlanBuffers
   std::vector<PlanStep> steps;       // in order of execution

@@ -98,3 +98,13 @@ def test_the_output_that_keeps_attention_apart_is_named():
     report = json.loads(gaf.explain(model.SerializeToString()).json())
     reasons = [e["reason"]["id"] if isinstance(e["reason"], dict) else e["reason"] for e in report["not_fused"]]
     assert "graph-output" in reasons and "'probs'" in json.dumps(report["not_fused"])
+
+
+def test_an_image_smaller_than_its_window_is_refused_by_name():
+    model = model_of([node("Conv", ["x", "w"], ["c"], kernel_shape=[3, 3]), node("Relu", ["c"], ["y"])], [value("x", [1, 2, "H", "W"])], [value("y", None)],
+                     {"w": RNG.standard_normal((4, 2, 3, 3)).astype(np.float32)})
+    compiled = gaf.compile(model.SerializeToString(), threads=1)
+    for height, rows in ((5, 3), (2, 0)):  # ONNX's formula: one row less than the window leaves no output row
+        assert next(iter(compiled.run({"x": np.ones((1, 2, height, 6), np.float32)}).values())).shape == (1, 4, rows, 4)
+    with pytest.raises(gaf.ShapeError, match="input 'x': dimension 'H' is 1, the model takes at least 2"):
+        compiled.run({"x": np.ones((1, 2, 1, 6), np.float32)})
