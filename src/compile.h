@@ -2,6 +2,7 @@
 // these functions. compile.cpp holds the table of steps; this header knows no LLVM, ONNX or JSON types.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ struct Model {
 struct LoadOptions {
   std::vector<std::pair<std::string, std::vector<int64_t>>> shapes;  // input -> dims, -1 stays free
   std::vector<std::pair<std::string, int64_t>> dims;                 // symbol -> number
-  std::vector<std::string> overridden;  // initializers that are graph inputs too: inputs, not constants
+  std::vector<std::string> overridden;  // initializers that are graph inputs too: inputs, not constants; else GAF3104
 };
 
 Model load_model(const std::string& path, const LoadOptions& o = {});  // .onnx, .gaf; "-" reads ONNX from stdin
@@ -60,23 +61,23 @@ struct Stats {
 enum class NpuBackend : uint8_t { ascendc, pto };
 
 struct EmittedKernel {
-  std::string name, group;                              // group: "" for an op on its own
+  std::string name, group;                                 // group: "" for an op on its own
   std::vector<std::pair<std::string, std::string>> files;  // name -> text; the same plan gives the same bytes
   struct Buffer {
-    std::string name;                                   // of the value in the model
+    std::string name;  // of the value in the model
     bool output = false;
     DType dtype = DType::f16;
-    std::vector<int64_t> dims;                          // as the kernel sees it
+    std::vector<int64_t> dims;  // as the kernel sees it
   };
-  std::vector<Buffer> buffers;                          // parameters in order
-  int64_t blocks = 1;                                   // to launch
+  std::vector<Buffer> buffers;                              // parameters in order
+  int64_t blocks = 1;                                       // to launch
   std::vector<std::pair<std::string, int64_t>> peak_bytes;  // of each local memory
-  int64_t gm_read_bytes = 0, gm_write_bytes = 0;        // as issued, over all blocks
+  int64_t gm_read_bytes = 0, gm_write_bytes = 0;            // as issued, over all blocks
   double predicted_us = 0;
 };
-// The kernels of a planned model, or of one group or kernel of it. Every op must be in a kernel: UserError GAF4002 (4003
-// for control flow) for all others at once, GAF3105 for a free dimension, GAF1102 if the target is no NPU, GAF5004 if a
-// text fails its check.
+// The kernels of a planned model, or of one group or kernel of it. Every op must be in a kernel: UserError GAF4002
+// (4003 for control flow) for all others at once, GAF3105 for a free dimension, GAF1102 if the target is no NPU,
+// GAF5004 if a text fails its check.
 std::vector<EmittedKernel> emit_kernels(const Planned& p, NpuBackend b, const std::string& only = "");
 void need_npu(const Target& t, NpuBackend b);  // that UserError GAF1102, before anything is loaded
 // A kernel as `lower` wrote it, with addresses and synchronisation, checked.
@@ -121,9 +122,12 @@ struct CompareResult {
 };
 CompareResult compare_model(const Model& m, const Settings& s, std::span<const Tensor> inputs,
                             const std::string& reference, bool per_kernel = false, double rtol = -1, double atol = -1);
-// Differences of got against want at the tolerance of CONTRACT 12.3 (negative: by dtype).
+// For each output the coarsest float type that it was computed in on its way from the inputs: what a cast widens is no
+// more exact than what it was.
+std::vector<DType> computed_in(const Graph& g);
+// Differences of got against want at the tolerance of CONTRACT 12.3 (negative: that of `computed`, else of the dtype).
 OutputDifference difference(const std::string& name, const Tensor& want, const Tensor& got, double rtol = -1,
-                            double atol = -1);
+                            double atol = -1, std::optional<DType> computed = {});
 
 struct Quantiles {
   double median = 0, p10 = 0, p90 = 0;

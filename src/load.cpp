@@ -6,6 +6,7 @@
 #include <iterator>
 #include <set>
 
+#include "base/catalogue.h"
 #include "compile.h"
 #include "frontend/gaf_text.h"
 #include "frontend/onnx.h"
@@ -59,6 +60,17 @@ Model finish(Graph g, Model m) {
   return m;
 }
 
+// A name that is to be an input must have become one.
+void check_given(const Graph& g, const LoadOptions& o) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < g.num_inputs(); i++) names.push_back(g.nodes[i].name);
+  for (const std::string& name : o.overridden)
+    if (std::ranges::find(names, name) == names.end())
+      throw UserError(
+          "GAF3104", "unknown input '" + name + "'" + did_you_mean(name, names),
+          "name an input of the model; a weight can be given only where the model lists it among its inputs");
+}
+
 bool counts(const Node& n) {
   return n.op != "input" && n.op != "constant" && n.op != "Identity" && n.op != "Reshape" && n.op != "Squeeze" &&
          n.op != "Unsqueeze" && n.op != "Flatten" && n.op != "Extent" && n.op != "HostShape";
@@ -71,6 +83,7 @@ Model load_model_bytes(std::string_view onnx, const LoadOptions& o) {
   m.name = "model";
   m.onnx = std::make_shared<const std::string>(onnx);
   Graph g = read_onnx(hold(m.onnx), "", {o.shapes, o.dims, o.overridden}, &m.warnings);  // before m is moved from
+  check_given(g, o);
   return finish(std::move(g), std::move(m));
 }
 
@@ -83,6 +96,7 @@ Model load_model(const std::string& path, const LoadOptions& o) {
   m.path = path;
   ReadOptions options{o.shapes, o.dims, o.overridden};
   Graph g = path.ends_with(".gaf") ? read_gaf_text(path, options) : read_onnx(path, options, &m.warnings);
+  check_given(g, o);
   return finish(std::move(g), std::move(m));
 }
 

@@ -49,10 +49,26 @@ Quantiles quantiles(const std::vector<double>& v) { return {quantile(v, 0.5), qu
 
 }  // namespace
 
-OutputDifference difference(const std::string& name, const Tensor& want, const Tensor& got, double rtol, double atol) {
+std::vector<DType> computed_in(const Graph& g) {
+  auto coarser = [](std::optional<DType> a, std::optional<DType> b) { return !a || (b && tolerance(*b).rtol > tolerance(*a).rtol) ? b : a; };
+  std::vector<std::optional<DType>> of(g.nodes.size());  // none: as given, or a whole number
+  for (size_t i = 0; i < g.nodes.size(); i++) {
+    const Node& n = g.nodes[i];
+    if (n.op == "input" || n.op == "constant" || n.types.empty() || !is_float(n.types[0].dtype)) continue;
+    for (Value v : n.args)
+      if (v != kNoValue) of[i] = coarser(of[i], of[v.node]);
+    const bool moved = is_kind(n, OpKind::view) || n.op == "Cast";  // of what is given, equal however it is done
+    if (of[i] || !moved) of[i] = coarser(of[i], n.types[0].dtype);
+  }
+  std::vector<DType> all;
+  for (const Output& o : g.outputs) all.push_back(of[o.value.node].value_or(g.type(o.value).dtype));
+  return all;
+}
+
+OutputDifference difference(const std::string& name, const Tensor& want, const Tensor& got, double rtol, double atol, std::optional<DType> computed) {
   OutputDifference d;
   d.name = name, d.dtype = want.dtype;
-  Tolerance t = tolerance(want.dtype);
+  const Tolerance t = tolerance(is_float(want.dtype) ? computed.value_or(want.dtype) : want.dtype);
   d.rtol = rtol >= 0 ? rtol : t.rtol, d.atol = atol >= 0 ? atol : t.atol;
   if (want.dims != got.dims || want.dtype != got.dtype) {
     d.mismatches = std::max<int64_t>(1, want.numel()), d.first_mismatch = 0;
@@ -97,7 +113,8 @@ CompareResult compare_model(const Model& m, const Settings& s, std::span<const T
   else if (reference == "interp") want = interpret_graph(m.graph, inputs);
   else throw UserError("GAF1102", "unknown reference '" + reference + "'", "use interp or unfused");
   std::vector<std::string> names = fused->output_names();
-  for (size_t i = 0; i < names.size(); i++) c.outputs.push_back(difference(names[i], want[i], got[i], rtol, atol));
+  const std::vector<DType> computed = computed_in(m.graph);
+  for (size_t i = 0; i < names.size(); i++) c.outputs.push_back(difference(names[i], want[i], got[i], rtol, atol, computed[i]));
   if (per_kernel) {  // each kernel alone, on the reference's own intermediate values
     const Graph& g = fused->planned().graph;
     std::vector<std::vector<Tensor>> values(g.nodes.size());
@@ -127,7 +144,8 @@ CompareResult compare_model(const Model& m, const Settings& s, std::span<const T
       std::vector<Tensor> out;
       compile_model(one, s)->run(args, out);
       std::vector<OutputDifference> d;
-      for (size_t k = 0; k < out.size(); k++) d.push_back(difference("y" + std::to_string(k), values[i][k], out[k], rtol, atol));
+      const std::vector<DType> within = computed_in(fn);
+      for (size_t k = 0; k < out.size(); k++) d.push_back(difference("y" + std::to_string(k), values[i][k], out[k], rtol, atol, within[k]));
       c.kernels.push_back({n.name, d});
     }
   }

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from typing import Any, NamedTuple
+from typing import Any, Iterable, NamedTuple
 
 import numpy as np
 
@@ -163,11 +163,13 @@ class Graph:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def load_model(source: Any, *, shapes: dict[str, tuple[int | None, ...]] | None = None, dims: dict[str, int] | None = None, strict: bool = False,
-               native: bool = True) -> Graph:
+def load_model(source: Any, *, shapes: dict[str, tuple[int | None, ...]] | None = None, dims: dict[str, int] | None = None,
+               overridden: Iterable[str] = (), strict: bool = False, native: bool = True) -> Graph:
     """A path, bytes, an onnx.ModelProto or a Graph.
 
     shapes: input name -> dims, -1 keeps one free. dims: symbolic dimension -> number.
+    overridden: weights (initializers) that the model lists among its inputs too. Each becomes an input, whose value every run gives;
+    those that are not named stay the constants that the file has.
     strict and native have no effect on .onnx and .gaf files.
     Raises ModelError for what is no valid model, ShapeError and UsageError for shapes and names that do not fit.
     """
@@ -177,20 +179,23 @@ def load_model(source: Any, *, shapes: dict[str, tuple[int | None, ...]] | None 
     except (TypeError, ValueError) as e:
         raise UsageError(f"GAF1102: shapes are tuples of whole numbers by input, dims whole numbers by name: {e}", code="GAF1102",
                          remedy="for example shapes={'x': (4, 8)} or dims={'batch': 4}") from e
+    if isinstance(overridden, str):
+        raise UsageError(f"GAF1102: overridden is a list of names, not '{overridden}'", code="GAF1102", remedy=f"give overridden=['{overridden}']")
+    given = list(overridden)
     if isinstance(source, Graph):
-        if shape_list or dim_list:
-            raise UsageError("GAF1102: shapes and dims are given when a file is loaded, not for a Graph", code="GAF1102")
+        if shape_list or dim_list or given:
+            raise UsageError("GAF1102: shapes, dims and overridden are given when a file is loaded, not for a Graph", code="GAF1102")
         return source
     if hasattr(source, "SerializeToString"):
         source = source.SerializeToString()
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return Graph(_gaf.load_bytes(bytes(source), shape_list, dim_list))
+        return Graph(_gaf.load_bytes(bytes(source), shape_list, dim_list, given))
     if isinstance(source, (str, os.PathLike)):
         suffix = os.path.splitext(os.fspath(source))[1]
         if suffix in (".gafm", ".pt2", ".mlir", ".pb"):
             raise UnsupportedError(f"GAF4009: loading {suffix} files is not available in this version", code="GAF4009",
                                    remedy="give an .onnx or .gaf file")
-        return Graph(_gaf.load(os.fspath(source), shape_list, dim_list))
+        return Graph(_gaf.load(os.fspath(source), shape_list, dim_list, given))
     raise UsageError(f"GAF1102: a model is a path, bytes, an onnx.ModelProto or a Graph, not {type(source).__name__}", code="GAF1102")
 
 

@@ -60,7 +60,10 @@ def _onnxruntime(graph: Graph, feed: dict[str, Any], threads: int) -> Any:
 
 def compare(model: Any, inputs: dict[str, Any] | None = None, config: FusionConfig | None = None, *, reference: str = "interp",
             per_kernel: bool = False, rtol: float = -1.0, atol: float = -1.0) -> CompareReport:
-    """Fused against a reference: interp (each op by its definition), unfused (one kernel a node) or onnxruntime."""
+    """Fused against a reference: interp (each op by its definition), unfused (one kernel a node) or onnxruntime.
+
+    rtol, atol: negative means those of the coarsest float type that an output was computed in, which a cast to a wider one keeps.
+    """
     graph, config = load_model(model), merged(config, {})
     feed = _feed(graph, inputs)
     arrays, dtypes = ordered(graph, feed)
@@ -68,8 +71,8 @@ def compare(model: Any, inputs: dict[str, Any] | None = None, config: FusionConf
         return CompareReport(json.loads(_gaf.compare(graph._model, config._layer(), arrays, dtypes, reference, per_kernel, rtol, atol)))
     want = _onnxruntime(graph, feed, 1)[1]()
     got = compile_(graph, config).run(feed)
-    rows = [json.loads(_gaf.difference(o.name, o.dtype, np.ascontiguousarray(w), np.ascontiguousarray(got[o.name]), rtol, atol))
-            for o, w in zip(graph.outputs, want)]
+    rows = [json.loads(_gaf.difference(graph._model, i, np.ascontiguousarray(w), np.ascontiguousarray(got[o.name]), rtol, atol))
+            for i, (o, w) in enumerate(zip(graph.outputs, want))]
     verdict = "fail" if any(r["mismatches"] for r in rows) else "pass"
     return CompareReport({"schema": "gaf.compare/1", "reference": reference, "verdict": verdict, "trials": 1, "kernels": [], "outputs": rows})
 

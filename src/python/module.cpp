@@ -214,15 +214,16 @@ NB_MODULE(_gaf, m) {
 
   m.def(
       "load",
-      [](const std::string& path, const Shapes& shapes, const Sizes& dims) {
-        return PyModel{std::make_shared<const Model>(load_model(path, {shapes, dims}))};
+      [](const std::string& path, const Shapes& shapes, const Sizes& dims, const std::vector<std::string>& given) {
+        return PyModel{std::make_shared<const Model>(load_model(path, {shapes, dims, given}))};
       },
       nb::call_guard<nb::gil_scoped_release>());
-  m.def("load_bytes", [](nb::bytes data, const Shapes& shapes, const Sizes& dims) {
-    std::string_view view(static_cast<const char*>(data.data()), data.size());
-    nb::gil_scoped_release free;
-    return PyModel{std::make_shared<const Model>(load_model_bytes(view, {shapes, dims}))};
-  });
+  m.def("load_bytes",
+        [](nb::bytes data, const Shapes& shapes, const Sizes& dims, const std::vector<std::string>& given) {
+          std::string_view view(static_cast<const char*>(data.data()), data.size());
+          nb::gil_scoped_release free;
+          return PyModel{std::make_shared<const Model>(load_model_bytes(view, {shapes, dims, given}))};
+        });
   m.def(
       "plan",
       [](const PyModel& x, const SettingLayer& layer) {
@@ -249,12 +250,15 @@ NB_MODULE(_gaf, m) {
     Settings s = settings(layer);
     return bench_json(bench_model(*x.model, s, inputs, runs, warmup, min_time_s), x.model->name, s).dump();
   });
-  m.def("difference", [](const std::string& name, const std::string& dtype, const Array& want, const Array& got,
-                         double rtol, double atol) {
-    return output_json(difference(name, tensors_of<Array>({want}, {dtype})[0], tensors_of<Array>({got}, {dtype})[0],
-                                  rtol, atol))
-        .dump();
-  });
+  m.def("difference",
+        [](const PyModel& x, size_t output, const Array& want, const Array& got, double rtol, double atol) {
+          const Graph& g = x.model->graph;
+          const Output& o = g.outputs.at(output);
+          const std::vector<std::string> dtype{std::string(long_name(g.type(o.value).dtype))};
+          return output_json(difference(o.name, tensors_of<Array>({want}, dtype)[0], tensors_of<Array>({got}, dtype)[0],
+                                        rtol, atol, computed_in(g)[output]))
+              .dump();
+        });
   m.def("interpret", [](const PyModel& x, const std::vector<Array>& in, const std::vector<std::string>& dtypes) {
     std::vector<Tensor> inputs = tensors_of(in, dtypes), out;
     {

@@ -85,6 +85,52 @@ def looked_through():
 
 MODELS = [conv_net, attention, with_extern, two_chains, looked_through]
 
+def with_default():
+    """y = relu(x) * scale + shift; scale is an input with a default, shift a plain constant."""
+    nodes = [node("Relu", ["x"], ["r"], "relu0"), node("Mul", ["r", "scale"], ["m"], "mul0"), node("Add", ["m", "shift"], ["y"], "add0")]
+    return model_of(nodes, [value("x", [3, 4]), value("scale", [4])], [value("y", [3, 4])], {"scale": np.float32([1, 2, 3, 4]), "shift": np.float32([5])})
+
+
+def test_the_tolerance_is_that_of_the_type_computed_in():
+    """A float32 sum that is cast to float64 is no more exact for it; numbers given in float32 and summed in float64 are."""
+    nodes = [node("ReduceSum", ["x"], ["s"], "sum0", keepdims=0), node("Cast", ["s"], ["d"], "widen", to=11), node("Neg", ["d"], ["late"], "neg0"),
+             node("Cast", ["x"], ["w"], "first", to=11), node("ReduceSum", ["w"], ["early"], "sum1", keepdims=0), node("Cast", ["s"], ["half"], "narrow", to=10), node("Cast", ["half"], ["again"], "back", to=1)]
+    model = model_of(nodes, [value("x", [40, 50])], [value("late", [], 11), value("early", [], 11), value("again", [])])
+    x = floats(40, 50)
+    for reference in ("interp", "unfused", "onnxruntime"):
+        if reference == "onnxruntime":
+            pytest.importorskip("onnxruntime")
+        report = gaf.compare(model, {"x": x}, reference=reference)
+        assert report.verdict == "pass" and [o["rtol"] for o in report.outputs] == [1.3e-6, 1e-7, 1e-3]
+    strict = gaf.compare(model, {"x": x}, rtol=1e-12, atol=0.0)
+    assert [o["rtol"] for o in strict.outputs] == [1e-12] * 3
+
+
+def test_a_default_may_be_given_at_run_time(tmp_path):
+    model, x = with_default(), floats(3, 4)
+    relu = np.maximum(x, 0)
+    plain = gaf.load_model(model)
+    assert [i.name for i in plain.inputs] == ["x"]
+    np.testing.assert_allclose(gaf.compile(plain).run({"x": x})["y"], relu * np.float32([1, 2, 3, 4]) + 5, rtol=1e-6)
+    onnx.save(model, tmp_path / "m.onnx")
+    for source in (model, model.SerializeToString(), tmp_path / "m.onnx"):
+        graph = gaf.load_model(source, overridden=["scale"])
+        assert [(i.name, i.shape) for i in graph.inputs] == [("x", (3, 4)), ("scale", (4,))]
+        compiled = gaf.compile(graph)
+        for scale in (np.float32([4, 3, 2, 1]), np.float32([0, 1, 0, 1])):
+            np.testing.assert_allclose(compiled.run({"x": x, "scale": scale})["y"], relu * scale + 5, rtol=1e-6)
+        with pytest.raises(gaf.ShapeError, match="'scale' missing"):
+            compiled.run({"x": x})
+    for name, words in (("shift", "lists it among its inputs"), ("scales", "unknown input 'scales'")):
+        with pytest.raises(gaf.ModelError, match=words) as e:
+            gaf.load_model(model, overridden=[name])
+        assert e.value.code == "GAF3104"
+    with pytest.raises(gaf.UsageError, match="overridden=\\['scale'\\]"):
+        gaf.load_model(model, overridden="scale")
+    with pytest.raises(gaf.UsageError, match="not for a Graph"):
+        gaf.load_model(plain, overridden=["scale"])
+
+
 
 # ---- the report ------------------------------------------------------------------------------------------------------------
 

@@ -97,8 +97,8 @@ def same_bits(a, b):
 
 
 def equals_the_definition(graph, case, got):
-    for o, want in zip(graph.outputs, interpret(case.model, case.feed)):
-        row = _gaf.difference(o.name, o.dtype, np.asarray(want, order="C"), np.asarray(got[o.name], order="C"), -1.0, -1.0)
+    for i, (o, want) in enumerate(zip(graph.outputs, interpret(case.model, case.feed))):
+        row = _gaf.difference(graph._model, i, np.asarray(want, order="C"), np.asarray(got[o.name], order="C"), -1.0, -1.0)
         hold('"mismatches":0' in row, "fused equals the definition", row)
 
 
