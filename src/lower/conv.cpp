@@ -126,8 +126,9 @@ class Convolution {
         chunk_ = (chunk_ + 1) / 2;
     };
     int64_t fit = t_.l2_bytes / 2 / (tile_.cols * w_.taps() * in_ * 4);
-    if (stream_weights_) chunk_ = std::clamp<int64_t>(fit, 1, panels_), split_panels(units);
     int64_t blocks = (height + most - 1) / most;
+    if (stream_weights_)
+      chunk_ = std::clamp<int64_t>(fit, 1, panels_), split_panels(units / static_cast<double>(blocks));
     if (!stream_weights_ && !pooling_)
       while (blocks < height && images * static_cast<double>(blocks) < units) blocks++;
     rows_ = (height + blocks - 1) / blocks;

@@ -25,14 +25,14 @@ TEST(Winograd, RandomShapes) {
   std::mt19937 g(11);
   auto pick = [&](int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(g); };
   int taken = 0;
-  for (int i = 0; i < 24 && !::testing::Test::HasFailure(); i++) {
-    ConvShape c = shape({pick(8, 21), pick(8, 33)}, pick(16, 40), pick(16, 70),
+  for (int i = 0; i < 12 && !::testing::Test::HasFailure(); i++) {
+    ConvShape c = shape({pick(8, 17), pick(8, 26)}, pick(16, 40), pick(16, 50),
                         {pick(0, 2), pick(0, 2), pick(0, 2), pick(0, 2)}, pick(1, 2));
     const std::string text = conv_text(c, i % 3 == 0);
     for (const char* target : kCpuTargets) taken += is_winograd(text, target);
     expect_kernel(lower_conv, text);
   }
-  EXPECT_GE(taken, 36);  // of 72; for the rest the nine taps are cheaper
+  EXPECT_GE(taken, 18);  // of 36; for the rest the nine taps are cheaper
 }
 
 // Units of work that cut an image by rows, by columns and by panels of channels, none of them evenly.
