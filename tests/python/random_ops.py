@@ -19,7 +19,7 @@ def unary(b):
         b.node(op, [x], x.tokens, exact=op != "LeakyRelu")
     elif op == "smooth":
         op, x = b.pick(*SMOOTH), b.value()
-        if (op in ("Gelu", "Mish") and b.opset < 20) or (op in ("Exp", "Sinh", "Cosh") and np.abs(x.array).max() > 4) or (op in ("Sin", "Cos") and np.abs(x.array).max() > 30):
+        if (op in ("Gelu", "Mish") and b.opset < 20) or (op == "Celu" and x.array.dtype != np.float32) or (op in ("Exp", "Sinh", "Cosh") and np.abs(x.array).max() > 4) or (op in ("Sin", "Cos") and np.abs(x.array).max() > 30):
             raise Reject
         b.node(op, [x], x.tokens, **({"approximate": b.pick("none", "tanh")} if op == "Gelu" else {}))
     elif op == "guarded":  # kept away from where the slope grows

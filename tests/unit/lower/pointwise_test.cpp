@@ -253,6 +253,17 @@ TEST(Copy, Pads) {
                "\",pads=[1,3,0,2]} : f32[4,12]\n}\n");
 }
 
+// Negative pads leave a part, down to one element, of a value or of a piece of one.
+TEST(Copy, PadsThatCutPieces) {
+  const std::string two = "graph @k(%0: f32[1,2,2]) -> (%2) {\n  %1 = Concat(%0, %0) {axis=0} : f32[2,2,2]\n";
+  check_copy(two + "  %2 = Pad(%1) {mode=\"constant\", pads=[-1,0,0,0,0,0]} : f32[1,2,2]\n}\n");
+  check_copy(two + "  %2 = Pad(%1) {mode=\"constant\", pads=[-1,2,2,0,3,0]} : f32[1,7,4]\n}\n");
+  check_copy(two + "  %2 = Pad(%1) {mode=\"constant\", pads=[0,-1,0,-1,0,3]} : f32[1,1,5]\n}\n");
+  check_copy(
+      "graph @k(%0: f32[5,3]) -> (%2) {\n  %1 = Pad(%0) {mode=\"constant\", pads=[-2,1,1,-1]} : f32[4,3]\n"
+      "  %2 = Pad(%1) {mode=\"constant\", pads=[-1,-2,-2,2]} : f32[1,3]\n}\n");
+}
+
 TEST(Copy, Tile) {
   check_copy(R"(graph @k(%0: f32[1,7]) -> (%1) {
   %1 = Tile(%0) {repeats=[3,1]} : f32[3,7]
