@@ -33,5 +33,6 @@ std::span<const OpRow> einsum_rows();
 std::span<const OpRow> vision_rows();  // GridSample, RoiAlign, NonMaxSuppression ...
 std::span<const OpRow> patch_rows();   // LRN, MaxUnpool, Col2Im, DeformConv ...
 std::span<const OpRow> signal_rows();  // DFT, STFT, windows
+std::span<const OpRow> draw_rows();    // Random*, Bernoulli, Multinomial
 
 }  // namespace gaf

@@ -17,7 +17,7 @@ std::span<const OpRow> all_ops() {
           norm_rows,      contraction_rows, conv_rows,       pool_rows,     shape_rows,     move_rows,
           index_rows,     scatter_rows,     order_rows,      resize_rows,   control_rows,   recurrent_rows,
           attention_rows, state_space_rows, loss_rows,       quantize_rows, einsum_rows,    vision_rows,
-          patch_rows,     signal_rows})
+          patch_rows,     signal_rows,      draw_rows})
       for (const OpRow& r : family()) all.push_back(r);
     return all;
   }();
