@@ -199,8 +199,17 @@ TileBody::Operand TileBody::converted(Operand o, DType to) {
   return emit(S::cast, to, {settle(std::move(o))});
 }
 
+// May its result jump where the operand changes by a rounding?
+static bool jumps(const kir::ScalarStep& s) {
+  return s.op == S::floor || s.op == S::ceil || s.op == S::round || s.op == S::trunc || s.op == S::eq ||
+         s.op == S::ne || s.op == S::lt || s.op == S::le || (s.op == S::cast && !is_float(s.out));
+}
+
 TileBody::Operand TileBody::emit_step(const kir::ScalarStep& s, DType out, std::vector<Operand> args, bool may_wait) {
   const DType in = compute_type(s.in);
+  if (in != s.in && jumps(s))
+    for (Operand& a : args)
+      if (a.type == in && !a.number()) a = emit(S::cast, in, {emit(S::cast, s.in, {settle(std::move(a))})});
   if (s.op == S::cast || s.op == S::mov) {
     // f16 and bf16 are values of f32 here. What was asked to be rounded is rounded; the rest only when stored.
     if (s.op == S::cast && s.in != s.out && compute_type(s.out) != s.out && !args[0].number())

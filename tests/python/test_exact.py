@@ -40,6 +40,19 @@ def own_cache(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("level", [0, 2])
+def test_what_jumps_reads_a_rounded_half(level):
+    """sigmoid(9) is 1 in float16 and less in float32: an integer, a floor and a comparison tell."""
+    half, weights = TensorProto.FLOAT16, {"one": np.float16([1])}
+    nodes = [node("Sigmoid", ["x"], ["s"]), node("Cast", ["s"], ["i"], to=TensorProto.INT32), node("Floor", ["s"], ["f"]), node("Equal", ["s", "one"], ["e"]), node("Cast", ["s"], ["b"], to=TensorProto.BOOL)]
+    model = model_of(nodes, [value("x", [40], half)], [value("i", [40], TensorProto.INT32), value("f", [40], half), value("e", [40], TensorProto.BOOL), value("b", [40], TensorProto.BOOL)], weights)
+    x = np.full(40, 9, np.float16)
+    x[1:4] = 0, -30, 7.5
+    i, f, e, b = run(model, level, x=x)
+    ones = np.array([k != 1 and k != 2 and k != 3 for k in range(40)])
+    assert (i == ones).all() and (f == ones).all() and (e == ones).all() and (b[ones]).all() and not b[2] and b[1]
+
+
+@pytest.mark.parametrize("level", [0, 2])
 @pytest.mark.parametrize("to, dtype", [(TensorProto.FLOAT16, np.float16), (TensorProto.BFLOAT16, ml_dtypes.bfloat16)])
 def test_a_cast_inside_a_kernel_rounds(to, dtype, level):
     model = model_of([node("Mul", ["x", "x"], ["a"]), node("Cast", ["a"], ["h"], to=to), node("Cast", ["h"], ["f"], to=TensorProto.FLOAT), node("Add", ["f", "x"], ["y"])],
