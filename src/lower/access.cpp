@@ -82,12 +82,22 @@ std::optional<Access> broadcast(const Access& a, const Dims& dims) {
   return with_indirect(std::move(out), a, [&](const Access& i) { return broadcast(i, dims); });
 }
 
+void set_window(Access& a, size_t axis, const Access::Window& w) {
+  const Expr end = w.start + w.extent;
+  const bool covers = w.start.is_num() && w.start.num() <= 0 && end.is_num() && a.dims[axis].is_num() &&
+                      end.num() >= a.dims[axis].num();
+  if (a.window.empty())
+    for (const Expr& d : a.dims) a.window.push_back({0, d});
+  a.window[axis] = covers ? Access::Window{0, a.dims[axis]} : w;
+  if (covers) a.offset += -w.start * a.strides[axis];
+}
+
 std::optional<Access> slice(const Access& a, size_t axis, const Expr& start, int64_t step, const Expr& extent) {
   Access out = a;
   out.dims[axis] = extent;
   if (!plain_window(a, axis)) {
     if (step != 1) return {};
-    out.window[axis].start = a.window[axis].start - start;
+    set_window(out, axis, {a.window[axis].start - start, a.window[axis].extent});
   } else {
     out.offset += start * a.strides[axis];
     out.strides[axis] = a.strides[axis] * Expr(step);

@@ -40,6 +40,8 @@ Access dense(int buf, const Dims& dims);
 std::optional<Access> transpose(const Access& a, std::span<const int64_t> perm);
 std::optional<Access> reshape(const Access& a, const Dims& dims);                 // splits and merges where strides allow
 std::optional<Access> broadcast(const Access& a, const Dims& dims);               // numpy: aligned right, 1 -> n has stride 0
+// The dim of `a` holds the operand's elements within the window only. A window that covers the dim becomes an offset.
+void set_window(Access& a, size_t axis, const Access::Window& w);
 std::optional<Access> slice(const Access& a, size_t axis, const Expr& start, int64_t step, const Expr& extent);
 // The access to result `result` of a view-like node (OpKind::view, Split) given the access to its first operand.
 std::optional<Access> apply_view(const Graph& g, const Node& n, const Access& a, uint32_t result = 0);

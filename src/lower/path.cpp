@@ -93,21 +93,12 @@ std::optional<Access> gather_nd(const Access& a, const Access& index) {
   return out;
 }
 
-// The operand as a window of the result: element i of the result is element i - start of the operand. A window that
-// covers the result is a slice.
+// The operand as a window of the result: element i of the result is element i - start of the operand.
 std::optional<Access> windowed(const Access& a, size_t axis, const Expr& start, const Expr& total) {
   Access out = a;
   const Access::Window of = a.window.empty() ? Access::Window{0, a.dims[axis]} : a.window[axis];
-  const Expr first = of.start + start, end = first + of.extent;
   out.dims[axis] = total;
-  if (first.is_num() && first.num() <= 0 && end.is_num() && total.is_num() && end.num() >= total.num()) {
-    out.offset += -first * a.strides[axis];
-    if (!out.window.empty()) out.window[axis] = {0, total};
-  } else {
-    if (out.window.empty())
-      for (const Expr& d : a.dims) out.window.push_back({0, d});
-    out.window[axis] = {first, of.extent};
-  }
+  set_window(out, axis, {of.start + start, of.extent});
   for (Indirect& i : out.indirect) {
     std::optional<Access> index = windowed(*i.index, axis, start, total);
     if (!index) return {};

@@ -264,6 +264,14 @@ TEST(Copy, PadsThatCutPieces) {
       "  %2 = Pad(%1) {mode=\"constant\", pads=[-1,-2,-2,2]} : f32[1,3]\n}\n");
 }
 
+TEST(Copy, PartsOfPaddedValues) {
+  check_copy(R"(graph @k(%0: f32[7]) -> (%2, %3) {
+  %1 = Pad(%0) {mode="constant", pads=[0,2]} : f32[9]
+  %2, %3 = Split(%1) {axis=0, split=[1,8]} : f32[1], f32[8]
+}
+)");
+}
+
 TEST(Copy, Tile) {
   check_copy(R"(graph @k(%0: f32[1,7]) -> (%1) {
   %1 = Tile(%0) {repeats=[3,1]} : f32[3,7]
