@@ -285,13 +285,10 @@ class Contraction : public Product {
     return tile;
   }
 
-  // The share of the next panel that this tile fetches: whole lines in each K step (ISA.md "Panel prefetch").
+  // The share of the next panel that this tile fetches (ISA.md "Panel prefetch").
   std::vector<Ref> ahead(std::span<const Expr> batch, const Expr& p, const Expr& kb, const RowRun& run, const Expr& u) {
     if (!t_.prefetch_panel || source_ != Source::packed || (panels_.is(1) && k_blocks_.is(1))) return {};
-    int64_t per_line = std::max(1, 64 / 4), lines = kc_ * tile_.cols / per_line;
-    int64_t steps = std::max<int64_t>(1, kc_ / t_.k_unroll), tiles = rows_.capacity / rows_.tile;
-    int64_t per_step = ((lines + tiles - 1) / tiles + steps - 1) / steps;
-    int64_t share = std::min(kc_, std::max<int64_t>(1, per_step * steps * per_line / tile_.cols));
+    int64_t tiles = rows_.capacity / rows_.tile, share = (kc_ + tiles - 1) / tiles;
     if (run.rows != rows_.tile) return {};
     // Panels follow one another, and so do the K blocks of a panel: the next block starts behind this one.
     bool last = k_blocks_.is(1);

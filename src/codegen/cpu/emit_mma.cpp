@@ -55,8 +55,9 @@ Vals Emitter::mma_steps(const MmaPlan& p, Val k, int64_t unroll, Vals acc) {
   const Type one{memory_elem(p.a.type), 1}, row{memory_elem(p.b.type), static_cast<int>(p.lanes)};
   Val at_k = times(k, p.a.col), b_row = ir_.offset(p.b.base, times(k, p.b.row));
   if (p.prefetch && p.k) {
-    const int64_t share = (p.prefetch_lines * unroll + *p.k - 1) / *p.k;  // whole lines a block
-    Val line = ir_.offset(p.prefetch, ir_.mul(k, ir_.i64(kLine * share / unroll)));
+    // Evenly over all steps, a line twice rather than two at once: what is on its way takes the places of b's rows.
+    const int64_t share = (p.prefetch_lines * unroll + *p.k - 1) / *p.k;  // lines that a block touches
+    Val line = ir_.offset(p.prefetch, ir_.mul(k, ir_.i64((p.prefetch_lines * kLine + *p.k - 1) / *p.k)));
     for (int64_t i = 0; i < share; i++) ir_.prefetch(ir_.offset(line, i * kLine), Cache::l2);
   }
   Vals base;
