@@ -232,7 +232,7 @@ Shape Verifier::reference(const Ref& r, Access a) {
     if (x.n && !bounds_.at_most(-*x.n, x.n->is_num() ? -1 : 0))
       complain(show(r) + ": the extent " + print_expr(k_, *x.n) + " may be " + (x.n->is_num() ? "empty" : "negative"));
     if (x.step < 1) complain(show(r) + ": the step must be positive");
-    if (a == Access::loose) continue;
+    if (a == Access::loose || a == Access::hint) continue;
     Expr dim = r.tile ? Expr(i ? k_.tiles[static_cast<size_t>(r.id)].cols : k_.tiles[static_cast<size_t>(r.id)].rows)
                       : k_.bufs[static_cast<size_t>(r.id)].shape[i];
     Expr over = x.at + (x.n ? (unless_empty(*x.n) - Expr(1)) * Expr(x.step) : Expr(0)) - dim;
@@ -242,7 +242,7 @@ Shape Verifier::reference(const Ref& r, Access a) {
       complain(show(r) + ": index " + std::to_string(i) + " may pass the end by " + std::to_string(by));
     }
   }
-  if (!r.tile && par_loop_) touch(r, a == Access::write);
+  if (!r.tile && par_loop_ && a != Access::hint) touch(r, a == Access::write);
   return s;
 }
 

@@ -72,7 +72,7 @@ class Verifier {
   void check(const Sync& s);
   void check(const Read& r);
   void symbols(const Expr& x);
-  enum class Access : uint8_t { read, write, loose };  // loose: may leave the buffer
+  enum class Access : uint8_t { read, write, loose, hint };  // loose: a read that may leave the buffer; hint: prefetch
   Shape reference(const Ref& r, Access a);
   void touch(const Ref& r, bool write);
   bool equal(const Expr& a, const Expr& b) {

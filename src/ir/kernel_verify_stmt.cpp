@@ -174,7 +174,7 @@ void Verifier::check(const Reduce& r) {
 
 void Verifier::check(const Mma& m) {
   Shape a = reference(m.a, Access::read), b = reference(m.b, Access::read);
-  for (const Ref& p : m.prefetch) reference(p, Access::loose);
+  for (const Ref& p : m.prefetch) reference(p, Access::hint);
   if (m.bias) {
     Shape s = reference(*m.bias, Access::read);
     if (m.add) complain("mma: a bias stands with '=' only");
