@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "codegen/cpu/abi.h"
+#include "ir/in_place.h"
 
 #ifndef GAF_LLVM_VERSION
 #define GAF_LLVM_VERSION "unknown"
@@ -73,6 +74,7 @@ const Generator& generator() {
 struct Answer {
   std::vector<uint8_t> bytes;
   GafCodegenReply reply{};
+  std::vector<std::pair<int, int>> in_place;
 };
 
 Answer ask(const kir::Kernel& k, const Target& t, GafCodegenWant want) {
@@ -89,6 +91,10 @@ Answer ask(const kir::Kernel& k, const Target& t, GafCodegenWant want) {
   q.want = want;
   q.check = 1;
   Answer a;
+  a.in_place = kir::in_place_pairs(k);
+  std::vector<int> shared;
+  for (auto [out, in] : a.in_place) shared.push_back(out), shared.push_back(in);
+  q.shared = shared.data(), q.shared_size = shared.size();
   auto give = [](void* context, const void* data, size_t size) {
     auto& bytes = static_cast<Answer*>(context)->bytes;
     bytes.assign(static_cast<const uint8_t*>(data), static_cast<const uint8_t*>(data) + size);
@@ -104,7 +110,7 @@ Answer ask(const kir::Kernel& k, const Target& t, GafCodegenWant want) {
 
 Artifact compile_cpu(const kir::Kernel& k, const Target& t) {
   Answer a = ask(k, t, kGafWantObject);
-  return {std::move(a.bytes), a.reply.phases, a.reply.scratch_bytes};
+  return {std::move(a.bytes), a.reply.phases, a.reply.scratch_bytes, std::move(a.in_place)};
 }
 std::string llvm_ir(const kir::Kernel& k, const Target& t) {
   const Answer a = ask(k, t, kGafWantIr);

@@ -55,9 +55,7 @@ int64_t best_gap(const std::vector<const Region*>& placed, int64_t bytes) {
   return best >= 0 ? best : end;
 }
 
-}  // namespace
-
-ArenaLayout plan_arena(std::span<const ArenaItem> items) {
+ArenaLayout lay_out(std::span<const ArenaItem> items) {
   std::vector<Region> regions;
   regions.reserve(items.size());
   const std::vector<int> region_of = merge_in_place(items, regions);
@@ -89,6 +87,17 @@ ArenaLayout plan_arena(std::span<const ArenaItem> items) {
   layout.offset.reserve(items.size());
   for (int r : region_of) layout.offset.push_back(regions[static_cast<size_t>(r)].offset);
   return layout;
+}
+
+}  // namespace
+
+ArenaLayout plan_arena(std::span<const ArenaItem> items) {
+  ArenaLayout layout = lay_out(items);
+  if (std::none_of(items.begin(), items.end(), [](const ArenaItem& x) { return x.in_place_of >= 0; })) return layout;
+  std::vector<ArenaItem> apart(items.begin(), items.end());
+  for (ArenaItem& x : apart) x.in_place_of = -1;
+  ArenaLayout other = lay_out(apart);
+  return other.bytes < layout.bytes ? other : layout;
 }
 
 }  // namespace gaf

@@ -23,7 +23,8 @@ struct ArenaLayout {
 
 // Greedy by size: the largest first, each into the smallest gap that its time leaves free (best fit). In-place requests
 // are granted first: the new item and the old one become one, as long and as large as both. An item that is taken over
-// by two others goes to the first. Deterministic. UserError GAF6003 if the sum leaves 64 bits.
+// by two others goes to the first. Long items can be in each other's way: where the arena is smaller with none granted,
+// none is. Deterministic. UserError GAF6003 if the sum leaves 64 bits.
 ArenaLayout plan_arena(std::span<const ArenaItem> items);
 
 }  // namespace gaf

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gaf {
@@ -15,6 +16,8 @@ struct Artifact {
   std::vector<uint8_t> object;   // ELF x86-64 relocatable
   int phases = 1;
   int64_t scratch_bytes = 0;
+  // (position of an `out` parameter, position of an `in` parameter): the code is right too if both have one address.
+  std::vector<std::pair<int, int>> in_place;
 };
 
 using RunFn = void (*)(void* const* buffers, const int64_t* sizes, void* scratch, int64_t lo, int64_t hi);
@@ -24,6 +27,7 @@ struct LoadedKernel {
   struct Phase { RunFn run; TripsFn trips; };
   std::vector<Phase> phases;
   int64_t scratch_bytes = 0;
+  std::vector<std::pair<int, int>> in_place;  // as in Artifact
   std::shared_ptr<void> code;    // keeps the mapping (never writable and executable at once)
 };
 

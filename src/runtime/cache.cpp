@@ -31,14 +31,15 @@ constexpr int64_t kStalePartialSeconds = 3600;
 constexpr int64_t kTouchSeconds = 24 * 3600;  // how exact "oldest" is
 constexpr int64_t kMaxEntry = int64_t{256} << 20;
 
-// One entry: this header, then the object. The hash covers the key and all that follows the hash, so that an entry
+// One entry: this header, then the pairs (two int64 each), then the object. The hash covers the key and all that follows the hash, so that an entry
 // under another's name, or with a changed size, is found out.
 struct Header {
-  char magic[8] = {'G', 'A', 'F', 'K', 'O', '0', '0', '1'};
+  char magic[8] = {'G', 'A', 'F', 'K', 'O', '0', '0', '2'};
   XXH128_hash_t hash{};
-  int64_t phases = 0, scratch_bytes = 0, object_bytes = 0;
+  int64_t phases = 0, scratch_bytes = 0, object_bytes = 0, pairs = 0;
 };
 constexpr size_t kHashed = offsetof(Header, phases);
+constexpr size_t kPair = 2 * sizeof(int64_t);
 
 XXH128_hash_t content_hash(const std::string& key, const void* from_phases, size_t n) {
   return XXH3_128bits_withSeed(from_phases, n, XXH3_64bits(key.data(), key.size()));
@@ -167,12 +168,19 @@ std::optional<Artifact> KernelCache::read_entry(const std::string& name, const s
   std::memcpy(&h, all.data(), sizeof h);
   if (std::memcmp(h.magic, Header{}.magic, sizeof h.magic) != 0) return std::nullopt;
   if (!XXH128_isEqual(h.hash, content_hash(key, all.data() + kHashed, all.size() - kHashed))) return std::nullopt;
-  if (h.object_bytes != static_cast<int64_t>(all.size() - sizeof h) || h.phases < 1 || h.phases > 1000 ||
-      h.scratch_bytes < 0)
+  const size_t rest = all.size() - sizeof h;
+  if (h.pairs < 0 || h.pairs > static_cast<int64_t>(rest / kPair)) return std::nullopt;
+  const size_t pairs = static_cast<size_t>(h.pairs) * kPair;
+  if (h.object_bytes != static_cast<int64_t>(rest - pairs) || h.phases < 1 || h.phases > 1000 || h.scratch_bytes < 0)
     return std::nullopt;
   if (time(nullptr) - st.st_mtime > kTouchSeconds) futimens(f.fd, nullptr);  // in use: not among the oldest
   Artifact a;
-  a.object.assign(all.begin() + sizeof h, all.end());
+  for (size_t at = sizeof h; at < sizeof h + pairs; at += kPair) {
+    int64_t pair[2];
+    std::memcpy(pair, all.data() + at, kPair);
+    a.in_place.emplace_back(static_cast<int>(pair[0]), static_cast<int>(pair[1]));
+  }
+  a.object.assign(all.begin() + static_cast<std::ptrdiff_t>(sizeof h + pairs), all.end());
   a.phases = static_cast<int>(h.phases);
   a.scratch_bytes = h.scratch_bytes;
   return a;
@@ -201,9 +209,15 @@ void KernelCache::put(const std::string& key, const Artifact& a) {
   }
   Header h;
   h.phases = a.phases, h.scratch_bytes = a.scratch_bytes, h.object_bytes = static_cast<int64_t>(a.object.size());
-  std::vector<uint8_t> all(sizeof h + a.object.size());
+  h.pairs = static_cast<int64_t>(a.in_place.size());
+  std::vector<uint8_t> all(sizeof h);
   std::memcpy(all.data(), &h, sizeof h);
-  std::copy(a.object.begin(), a.object.end(), all.begin() + sizeof h);
+  for (auto [out, in] : a.in_place)
+    for (const int64_t x : {out, in}) {
+      const auto* p = reinterpret_cast<const uint8_t*>(&x);
+      all.insert(all.end(), p, p + sizeof x);
+    }
+  all.insert(all.end(), a.object.begin(), a.object.end());
   h.hash = content_hash(key, all.data() + kHashed, all.size() - kHashed);
   std::memcpy(all.data(), &h, sizeof h);
 

@@ -233,7 +233,7 @@ LoadedKernel load(const Artifact& a) {
   GAF_CHECK(a.phases >= 1 && a.scratch_bytes >= 0) << "malformed kernel artifact";
   Loader l(a);
   LoadedKernel k;
-  k.scratch_bytes = a.scratch_bytes;
+  k.scratch_bytes = a.scratch_bytes, k.in_place = a.in_place;
   k.code = l.run();
   for (int p = 0; p < a.phases; p++)
     k.phases.push_back({reinterpret_cast<RunFn>(l.symbol("gaf_run_" + std::to_string(p))),

@@ -26,9 +26,6 @@ struct KernelStep {
   std::vector<int> args;    // PlanBuffer of each kernel parameter
   std::vector<Expr> sizes;  // value of each size parameter
   double us = 0;            // expected time, 0 = unknown: a long kernel is spread over threads without timing it first
-  // (position of an `out` parameter, position of an `in` parameter): the kernel gives the right result if both have one
-  // address. Used when both are arena buffers and nobody reads the `in` one later.
-  std::vector<std::pair<int, int>> inplace;
   std::vector<int> results;  // PlanBuffers among args that it writes: where all are empty there is nothing to run
 };
 // An extern op, or a host shape program: runs outside generated code. `run` gets views that are valid during the call;

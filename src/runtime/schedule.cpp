@@ -45,9 +45,9 @@ void check_shape_of_plan(const RunPlan& p) {
     for_each_buffer(s, in_table);
     if (s.kernel) {
       const auto args = static_cast<int>(s.kernel->args.size());
-      for (auto [out, in] : s.kernel->inplace)
+      for (auto [out, in] : s.kernel->kernel.in_place)
         GAF_CHECK(out >= 0 && out < args && in >= 0 && in < args && out != in)
-            << s.kernel->name << ": inplace " << out << ", " << in;
+            << s.kernel->name << ": in place " << out << ", " << in;
       for (const Expr& e : s.kernel->sizes)
         GAF_CHECK(e.max_sym() < symbols) << s.kernel->name << " mentions symbol " << e.max_sym();
     } else {
@@ -185,18 +185,22 @@ void Schedule::place_outputs(const RunPlan& plan) {
         << (plan.buffers[b].kind == PlanBuffer::output ? "an output" : "an input") << " that the plan's list lacks";
 }
 
+// Where both are in the arena and nobody reads the old one later. Of several inputs that an output could take over it
+// takes the first that no other output has.
 void Schedule::allow_in_place(const RunPlan& plan) {
+  std::vector<char> taken(place.size(), 0);
   for (size_t i = 0; i < plan.steps.size(); i++) {
     if (!plan.steps[i].kernel) continue;
     const KernelStep& k = *plan.steps[i].kernel;
     auto root_of = [&](int position) { return root[static_cast<size_t>(k.args[static_cast<size_t>(position)])]; };
-    for (auto [out, in] : k.inplace) {
+    for (auto [out, in] : k.kernel.in_place) {
       Place& to = place[static_cast<size_t>(root_of(out))];
       const Place& from = place[static_cast<size_t>(root_of(in))];
       int readers = 0;  // the same buffer as two operands: not what the kernel's author had in mind
       for (size_t a = 0; a < k.args.size(); a++) readers += root_of(static_cast<int>(a)) == root_of(in);
       if (to.kind == Place::arena && from.kind == Place::arena && to.in_place_of < 0 &&
-          to.first == static_cast<int>(i) && from.first < to.first && from.last == to.first && readers == 1)
+          to.first == static_cast<int>(i) && from.first < to.first && from.last == to.first && readers == 1 &&
+          !std::exchange(taken[static_cast<size_t>(root_of(in))], 1))
         to.in_place_of = root_of(in);
     }
   }

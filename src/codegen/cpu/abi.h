@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-inline constexpr int kGafCodegenAbi = 1;
+inline constexpr int kGafCodegenAbi = 2;
 
 enum GafCodegenWant : int { kGafWantObject = 0, kGafWantIr = 1, kGafWantAssembly = 2 };
 enum GafCodegenStatus : int { kGafOk = 0, kGafUserError = 1, kGafInternalError = 2 };
@@ -16,6 +16,8 @@ struct GafCodegenRequest {
   const char* llvm_cpu;  // of the target, zero-terminated
   int lanes, vector_bits, max_regs, k_unroll;
   int fma, prefetch_panel;
+  const int* shared;  // positions of parameters that may have the address of another one
+  size_t shared_size;
   int want;   // GafCodegenWant
   int check;  // 1: run LLVM's verifier over what was emitted
 };

@@ -8,7 +8,10 @@ namespace gaf::cpu {
 
 using namespace kir;
 
-Emitter::Emitter(const Kernel& k, const Target& t, Ir& ir) : k_(k), t_(t), ir_(ir), syms_(k, ir) {
+Emitter::Emitter(const Kernel& k, const Target& t, Ir& ir, std::span<const int> shared)
+    : k_(k), t_(t), ir_(ir), syms_(k, ir) {
+  const std::vector<int> all = parameters(k);
+  for (const int position : shared) shared_.insert(all.at(static_cast<size_t>(position)));
   const std::function<void(const Body&)> find = [&](const Body& b) {
     for (const Stmt& s : b)
       std::visit(Match{[&](const Mma& m) { accumulators_.insert(m.dst.id); },
@@ -44,7 +47,7 @@ void Emitter::phase(int number, std::span<const Stmt* const> stmts) {
   for (size_t i = 0; i < k_.bufs.size(); i++)
     if (k_.bufs[i].role != Role::view) {
       bufs.push_back(static_cast<int>(i));
-      params.push_back({Elem::ptr, k_.bufs[i].role != Role::inout});
+      params.push_back({Elem::ptr, k_.bufs[i].role != Role::inout && !shared_.count(bufs.back())});
     }
   for (size_t i = 0; i < k_.syms.size(); i++)
     if (k_.syms[i].kind == SymKind::size) sizes.push_back(static_cast<int>(i)), params.push_back({Elem::i64});

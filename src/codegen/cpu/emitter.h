@@ -58,7 +58,8 @@ struct Part {
 
 class Emitter {
  public:
-  Emitter(const kir::Kernel& k, const Target& t, Ir& ir);
+  // shared: positions of parameters that may have the address of another one
+  Emitter(const kir::Kernel& k, const Target& t, Ir& ir, std::span<const int> shared);
   void run();
   int phases() const { return phases_; }
 
@@ -213,6 +214,7 @@ class Emitter {
   Ir& ir_;
   Symbols syms_;
   int phases_ = 0;
+  std::set<int> shared_;        // parameters that may have the address of another one
   std::set<int> accumulators_;  // register tiles some mma accumulates in
   std::map<const kir::For*, std::vector<Ahead>> ahead_;
   std::map<int, RegTile> tiles_;

@@ -24,7 +24,7 @@ void run(const GafCodegenRequest& q, GafCodegenReply& reply, GafCodegenGive give
   const auto peak = kir::place(k, t);
   const auto scratch = peak.find(Mem::scratch);
   Ir ir(k.name, t.llvm_cpu, t.fma);
-  Emitter emitter(k, t, ir);
+  Emitter emitter(k, t, ir, {q.shared, q.shared_size});
   emitter.run();
   if (q.check) ir.check();
   reply = {emitter.phases(), scratch == peak.end() ? 0 : scratch->second};

@@ -1,8 +1,10 @@
 // Runs a kernel's text twice: interpreted, and compiled for a CPU target, loaded and called the way the runtime does,
-// in pieces, with buffers between guard bytes and scratch full of rubbish. Then compares element by element.
+// in pieces, with buffers between guard bytes and scratch full of rubbish. Then compares element by element. Where an
+// output may take over an input, the compiled kernel runs so as well, pieces in any order: the bytes must be the same.
 #pragma once
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -42,13 +44,15 @@ inline void call_kernel(const LoadedKernel& k, std::span<void* const> buffers, s
                         std::mt19937& g) {
   for (const auto& phase : k.phases) {
     const int64_t trips = phase.trips(sizes.data());
-    for (int64_t lo = 0; lo < trips;) {
-      const int64_t hi = std::min(trips, lo + 1 + static_cast<int64_t>(g() % 7));
+    std::vector<std::pair<int64_t, int64_t>> pieces;
+    for (int64_t lo = 0; lo < trips; lo = pieces.back().second)
+      pieces.emplace_back(lo, std::min(trips, lo + 1 + static_cast<int64_t>(g() % 7)));
+    std::shuffle(pieces.begin(), pieces.end(), g);
+    for (auto [lo, hi] : pieces) {
       Guarded scratch(static_cast<size_t>(k.scratch_bytes), 64);
       std::memset(scratch.data(), 0xff, static_cast<size_t>(k.scratch_bytes));  // NaN as a float
       phase.run(buffers.data(), sizes.data(), scratch.data(), lo, hi);
       ASSERT_TRUE(scratch.intact()) << "writes outside its scratch";
-      lo = hi;
     }
   }
 }
@@ -113,6 +117,24 @@ inline void expect_compiled_like_interpreted(const KernelRun& r, unsigned seed =
     }
     for (Guarded& b : got) args.push_back(b.data());
     call_kernel(compiled, args, r.sizes, g);
+    for (auto [out, in] : compiled.in_place) {
+      std::vector<Guarded> again;
+      std::vector<void*> shared;
+      for (const Tensor& b : start) {
+        again.emplace_back(static_cast<size_t>(b.size_bytes()), static_cast<size_t>(bytes(b.dtype)));
+        std::memcpy(again.back().data(), b.data.get(), static_cast<size_t>(b.size_bytes()));
+      }
+      for (Guarded& b : again) shared.push_back(b.data());
+      const auto o = static_cast<size_t>(out), i = static_cast<size_t>(in);
+      shared[o] = shared[i];
+      call_kernel(compiled, shared, r.sizes, g);
+      for (size_t p = 0; p < got.size(); p++)
+        if (p != i && k.bufs[p].role == kir::Role::out) {
+          ASSERT_EQ(std::memcmp(shared[p], got[p].data(), static_cast<size_t>(start[p].size_bytes())), 0)
+              << "parameter " << p << " is another with " << out << " in place of " << in;
+        }
+      ASSERT_TRUE(again[i].intact()) << "writes outside parameter " << out << " in place of " << in;
+    }
     for (size_t p = 0; p < got.size(); p++) {
       ASSERT_TRUE(got[p].intact()) << "writes outside parameter " << p;
       Tensor x = start[p];

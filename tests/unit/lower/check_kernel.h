@@ -1,5 +1,5 @@
 // Runs a kernel function written as graph text through one lowering template, the verifier and the kernel interpreter,
-// and compares with the graph's reference evaluation.
+// and compares with the graph's reference evaluation, in place of its inputs too.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lower/lowering.h"
+#include "unit/ir/in_place_form.h"
 
 namespace gaf {
 
@@ -42,7 +43,8 @@ inline std::vector<Tensor> random_inputs(const Graph& fn, std::span<const int64_
   return inputs;
 }
 
-// What the kernel computes; empty (with a failed test) if it is wrong on its face.
+// What the kernel computes; empty (with a failed test) if it is wrong on its face. Where an output may take over an
+// input, it must be the same in place.
 inline std::vector<Tensor> run_lowered(const Lowered& l, const Target& t, const Graph& fn,
                                        std::span<const int64_t> sizes, std::span<const Tensor> inputs) {
   std::string problems;
@@ -65,6 +67,10 @@ inline std::vector<Tensor> run_lowered(const Lowered& l, const Target& t, const 
   std::vector<void*> pointers;
   for (Tensor& b : buffers) pointers.push_back(b.mut<char>());
   try {
+    for (auto [out, in] : kir::in_place_pairs(l.kernel))
+      EXPECT_EQ(kir::run_in_place(l.kernel, t, buffers, kernel_sizes, out, in), "")
+          << "parameter " << out << " in place of " << in << "\n"
+          << kir::print_kernel(l.kernel);
     kir::interpret(l.kernel, t, pointers, kernel_sizes);
   } catch (const std::exception& e) {
     ADD_FAILURE() << e.what() << "\n" << kir::print_kernel(l.kernel);

@@ -87,6 +87,9 @@ TEST(Arena, RandomLifetimesNeverOverlap) {
     }
     const ArenaLayout l = plan_arena(items);
     EXPECT_LE(l.bytes, total) << "seed " << seed;
+    std::vector<ArenaItem> apart = items;
+    for (ArenaItem& x : apart) x.in_place_of = -1;
+    EXPECT_LE(l.bytes, plan_arena(apart).bytes) << "seed " << seed << ": sharing costs memory";
     for (size_t a = 0; a < items.size(); a++) {
       EXPECT_EQ(l.offset[a] % 64, 0);
       EXPECT_LE(l.offset[a] + items[a].bytes, l.bytes);

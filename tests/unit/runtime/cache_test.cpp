@@ -25,6 +25,7 @@ Artifact artifact(size_t bytes, uint8_t fill) {
   a.object.assign(bytes, fill);
   a.phases = 2;
   a.scratch_bytes = 4096;
+  a.in_place = {{2, 0}, {3, 1}};
   return a;
 }
 
@@ -57,6 +58,7 @@ TEST_F(CacheTest, RoundTripInANewFolder) {
   EXPECT_EQ(a->object, artifact(1000, 7).object);
   EXPECT_EQ(a->phases, 2);
   EXPECT_EQ(a->scratch_bytes, 4096);
+  EXPECT_EQ(a->in_place, artifact(1000, 7).in_place);
   EXPECT_TRUE(warnings_.empty());
   EXPECT_EQ(fs::status(dir_).permissions(), fs::perms::owner_all);
   EXPECT_EQ(fs::status(entry("k1")).permissions(), fs::perms::owner_read | fs::perms::owner_write);

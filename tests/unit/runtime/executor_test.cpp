@@ -91,7 +91,7 @@ TEST(Executor, ChainWithSymbol) {
 TEST(Executor, InPlaceSavesABuffer) {
   Executor plain(chain(), 1);
   RunPlan p = chain();
-  p.steps[1].kernel->inplace = {{1, 0}};
+  p.steps[1].kernel->kernel.in_place = {{1, 0}};
   Executor in_place(std::move(p), 1);
   std::vector<Tensor> a, b;
   plain.run({{floats({100})}}, a);
