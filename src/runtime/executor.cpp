@@ -135,7 +135,7 @@ void Executor::State::begin_segment(Context& c, const BoundSegment& b, size_t se
     const Place& p = schedule.place[id];
     if (schedule.root[id] != buffers[i]) continue;
     if (p.kind == Place::arena) c.address[id] = arena + b.offset[i];
-    if (p.kind != Place::output) continue;
+    if (p.kind != Place::output || p.lent) continue;
     Tensor& t = out[static_cast<size_t>(p.index)];
     if (!t.data && !p.by_host) {
       output_bytes += b.bytes[i];
@@ -148,6 +148,9 @@ void Executor::State::begin_segment(Context& c, const BoundSegment& b, size_t se
     }
     c.address[id] = static_cast<char*>(const_cast<void*>(t.data.get()));
   }
+  for (int id : buffers)
+    if (const Place& p = schedule.place[static_cast<size_t>(id)]; p.lent)
+      c.address[static_cast<size_t>(id)] = out[static_cast<size_t>(p.index)].mut<char>();
 }
 
 RunInfo Executor::State::run(std::span<const Tensor> inputs, std::vector<Tensor>& out, double* step_us) {

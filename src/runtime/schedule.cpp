@@ -185,23 +185,35 @@ void Schedule::place_outputs(const RunPlan& plan) {
         << (plan.buffers[b].kind == PlanBuffer::output ? "an output" : "an input") << " that the plan's list lacks";
 }
 
-// Where both are in the arena and nobody reads the old one later. Of several inputs that an output could take over it
-// takes the first that no other output has.
+// Where the input is in the arena and nobody reads it later: a result in the arena takes its memory over, a result that
+// is an output lends it its own. Of several inputs a result takes the first that no other result has. Last steps first:
+// what an output has lent its memory to may lend it on.
 void Schedule::allow_in_place(const RunPlan& plan) {
-  std::vector<char> taken(place.size(), 0);
-  for (size_t i = 0; i < plan.steps.size(); i++) {
+  std::vector<int> segment_of(place.size(), -1);
+  for (size_t s = 0; s < segments.size(); s++)
+    for (int b : segments[s].buffers) segment_of[static_cast<size_t>(b)] = static_cast<int>(s);
+  std::vector<char> gave(place.size(), 0), took(place.size(), 0);
+  for (size_t i = plan.steps.size(); i-- > 0;) {
     if (!plan.steps[i].kernel) continue;
     const KernelStep& k = *plan.steps[i].kernel;
-    auto root_of = [&](int position) { return root[static_cast<size_t>(k.args[static_cast<size_t>(position)])]; };
+    auto root_of = [&](int position) {
+      return static_cast<size_t>(root[static_cast<size_t>(k.args[static_cast<size_t>(position)])]);
+    };
     for (auto [out, in] : k.kernel.in_place) {
-      Place& to = place[static_cast<size_t>(root_of(out))];
-      const Place& from = place[static_cast<size_t>(root_of(in))];
+      const size_t t = root_of(out), f = root_of(in);
+      Place &to = place[t], &from = place[f];
       int readers = 0;  // the same buffer as two operands: not what the kernel's author had in mind
-      for (size_t a = 0; a < k.args.size(); a++) readers += root_of(static_cast<int>(a)) == root_of(in);
-      if (to.kind == Place::arena && from.kind == Place::arena && to.in_place_of < 0 &&
-          to.first == static_cast<int>(i) && from.first < to.first && from.last == to.first && readers == 1 &&
-          !std::exchange(taken[static_cast<size_t>(root_of(in))], 1))
-        to.in_place_of = root_of(in);
+      for (size_t a = 0; a < k.args.size(); a++) readers += root_of(static_cast<int>(a)) == f;
+      if (to.first != static_cast<int>(i) || from.kind != Place::arena || from.first >= to.first ||
+          from.last != to.first || readers != 1 || gave[f] || took[t])
+        continue;
+      if (to.kind == Place::arena)
+        to.in_place_of = static_cast<int>(f);
+      else if (to.kind == Place::output && segment_of[t] == segment_of[f])
+        from.kind = Place::output, from.index = to.index, from.lent = true;
+      else
+        continue;
+      gave[f] = took[t] = 1;
     }
   }
 }

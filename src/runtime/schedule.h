@@ -15,12 +15,13 @@ struct Place {
     unused,    // no step or output mentions it
     input,     // the caller's, read only
     constant,  // the plan's
-    output,    // the memory of output `index`
+    output,    // the memory of output `index`, which is itself or (lent) what is computed in its place
     arena,     // a piece of its segment's arena
     held,      // the tensor that a host step returned
   } kind = unused;
   int index = -1;             // input, output: position
   bool by_host = false;       // a host step's result
+  bool lent = false;          // output: by the value that is computed in this one's place
   int first = -1, last = -1;  // steps; last = number of steps if it is copied out at the end
   int in_place_of = -1;       // arena: the buffer whose memory it may take over
 };

@@ -102,6 +102,71 @@ TEST(Executor, InPlaceSavesABuffer) {
   EXPECT_LT(in_place.arena_bytes(), plain.arena_bytes());
 }
 
+// The output lends its memory to b, and b's producer hands it on to a: nothing is left for the arena.
+TEST(Executor, InPlaceOfAnOutput) {
+  RunPlan p = chain();
+  for (size_t i : {1, 2}) p.steps[i].kernel->kernel.in_place = {{1, 0}};
+  Executor e(std::move(p), 1);
+  std::vector<Tensor> out{Tensor::make(DType::f32, {4})};
+  const void* mine = out[0].data.get();
+  EXPECT_EQ(e.run({{floats({4})}}, out).copies, 0);
+  EXPECT_EQ(out[0].data.get(), mine);
+  EXPECT_THAT(values(out[0]), ElementsAre(3, 5, 7, 9));
+  EXPECT_EQ(e.arena_bytes(), 0);
+  EXPECT_EQ(e.allocations(), 0);
+  out.clear();
+  e.run({{floats({100})}}, out);
+  for (int64_t i = 0; i < 100; i++) EXPECT_EQ(out[0].as<float>()[i], (static_cast<float>(i) + 1) * 2 + 1);
+  // the caller's buffer is the input's: then it must wait
+  Tensor x = floats({4});
+  out = {x};
+  EXPECT_EQ(e.run({{x}}, out).copies, 1);
+  EXPECT_THAT(values(x), ElementsAre(3, 5, 7, 9));
+}
+
+// y = (a = x + 1) * 2 and z = a + 1, where z could take a over but y's kernel reads it later; y0 = a + a reads it twice.
+TEST(Executor, InPlaceIsRefusedWhereTheInputIsStillNeeded) {
+  RunPlan p;
+  p.symbols = {"n"};
+  p.buffers = {buffer(PlanBuffer::input, "x", {n}, 0), buffer(PlanBuffer::arena, "a", {n}),
+               buffer(PlanBuffer::output, "z", {n}, 0), buffer(PlanBuffer::output, "y", {n}, 1),
+               buffer(PlanBuffer::output, "y0", {n}, 2)};
+  p.inputs = {0};
+  p.outputs = {2, 3, 4};
+  p.steps = {kernel("k0", add_one, {0, 1}, n), kernel("k1", add_one, {1, 2}, n), kernel("k2", twice, {1, 3}, n),
+             kernel("k3", add, {1, 1, 4}, n)};
+  p.steps[1].kernel->kernel.in_place = p.steps[2].kernel->kernel.in_place = {{1, 0}};
+  p.steps[3].kernel->kernel.in_place = {{2, 0}, {2, 1}};
+  Executor e(std::move(p), 1);
+  std::vector<Tensor> out;
+  e.run({{floats({3})}}, out);
+  EXPECT_EQ(e.allocations(), 1);
+  EXPECT_THAT(values(out[0]), ElementsAre(2, 3, 4));
+  EXPECT_THAT(values(out[1]), ElementsAre(2, 4, 6));
+  EXPECT_THAT(values(out[2]), ElementsAre(2, 4, 6));
+}
+
+// One input, two results that could take it over: the first has it.
+TEST(Executor, InPlaceGoesToOneResult) {
+  RunPlan p = chain();
+  p.buffers.push_back(buffer(PlanBuffer::output, "z", {n}, 1));
+  p.outputs = {3, 4};
+  const auto both = [](void* const* b, const int64_t*, void*, int64_t lo, int64_t hi) {
+    for (int64_t i = lo; i < hi; i++) {
+      const float x = static_cast<const float*>(b[0])[i];
+      static_cast<float*>(b[1])[i] = x + 1, static_cast<float*>(b[2])[i] = x - 1;
+    }
+  };
+  p.steps[2] = kernel("k2", both, {2, 3, 4}, n);
+  p.steps[2].kernel->kernel.in_place = {{1, 0}, {2, 0}};
+  Executor e(std::move(p), 1);
+  std::vector<Tensor> out;
+  e.run({{floats({3})}}, out);
+  EXPECT_EQ(e.allocations(), 1);  // a; b lies in y
+  EXPECT_THAT(values(out[0]), ElementsAre(3, 5, 7));
+  EXPECT_THAT(values(out[1]), ElementsAre(1, 3, 5));
+}
+
 TEST(Executor, CallersBufferIsUsed) {
   Executor e(chain(), 1);
   std::vector<Tensor> out{Tensor::make(DType::f32, {4})};
