@@ -158,7 +158,8 @@ class Search {
 
   bool of_sizes(const Expr& x) const {
     for (int s = 0; s <= x.max_sym(); s++)
-      if (x.mentions(s) && (s >= static_cast<int>(k_.syms.size()) || k_.syms[static_cast<size_t>(s)].kind != SymKind::size))
+      if (x.mentions(s) &&
+          (s >= static_cast<int>(k_.syms.size()) || k_.syms[static_cast<size_t>(s)].kind != SymKind::size))
         return false;
     return true;
   }

@@ -31,8 +31,8 @@ constexpr int64_t kStalePartialSeconds = 3600;
 constexpr int64_t kTouchSeconds = 24 * 3600;  // how exact "oldest" is
 constexpr int64_t kMaxEntry = int64_t{256} << 20;
 
-// One entry: this header, then the pairs (two int64 each), then the object. The hash covers the key and all that follows the hash, so that an entry
-// under another's name, or with a changed size, is found out.
+// One entry: this header, then the pairs (two int64 each), then the object. The hash covers the key and all that
+// follows the hash, so that an entry under another's name, or with a changed size, is found out.
 struct Header {
   char magic[8] = {'G', 'A', 'F', 'K', 'O', '0', '0', '2'};
   XXH128_hash_t hash{};

@@ -23,9 +23,9 @@ struct PlanBuffer {
 struct KernelStep {
   std::string name;  // matmul_bias_relu_fused
   LoadedKernel kernel;
-  std::vector<int> args;    // PlanBuffer of each kernel parameter
-  std::vector<Expr> sizes;  // value of each size parameter
-  double us = 0;            // expected time, 0 = unknown: a long kernel is spread over threads without timing it first
+  std::vector<int> args;     // PlanBuffer of each kernel parameter
+  std::vector<Expr> sizes;   // value of each size parameter
+  double us = 0;             // expected time, 0 = unknown: a long kernel is spread over threads without timing it first
   std::vector<int> results;  // PlanBuffers among args that it writes: where all are empty there is nothing to run
 };
 // An extern op, or a host shape program: runs outside generated code. `run` gets views that are valid during the call;

@@ -30,8 +30,7 @@ inline std::string run_in_place(const Kernel& k, const Target& t, const std::vec
   for (const Tensor& b : buffers)
     for (std::vector<Tensor>* to : {&want, &got}) {
       to->push_back(Tensor::make(b.dtype, b.dims));
-      if (b.size_bytes() > 0)
-        std::memcpy(to->back().mut<char>(), b.data.get(), static_cast<size_t>(b.size_bytes()));
+      if (b.size_bytes() > 0) std::memcpy(to->back().mut<char>(), b.data.get(), static_cast<size_t>(b.size_bytes()));
     }
   const auto o = static_cast<size_t>(out), i = static_cast<size_t>(in);
   const bool one_type = buffers[o].dtype == buffers[i].dtype;

@@ -156,7 +156,8 @@ kernel @k target test (in %0: f32[12, 16], in %1: f32[16, 16], in %2: f32[12, 16
   expect_pairs(text, {{3, 0}, {3, 2}});
 }
 
-// Blocks of queries of one head, the last one shorter: the copy with `else` may leave the buffer, not reach others' rows.
+// Blocks of queries of one head, the last one shorter: the copy with `else` may leave the buffer, not reach others'
+// rows.
 TEST(InPlace, BlocksReadPastTheEnd) {
   expect_pairs(R"(
 kernel @k target test (in %0: f32[20, 2, 8], out %1: f32[20, 2, 8]) {

@@ -124,7 +124,8 @@ TEST(Executor, InPlaceOfAnOutput) {
   EXPECT_THAT(values(x), ElementsAre(3, 5, 7, 9));
 }
 
-// y = (a = x + 1) * 2 and z = a + 1, where z could take a over but y's kernel reads it later; y0 = a + a reads it twice.
+// y = (a = x + 1) * 2 and z = a + 1, where z could take a over but y's kernel reads it later; y0 = a + a
+// reads it twice.
 TEST(Executor, InPlaceIsRefusedWhereTheInputIsStillNeeded) {
   RunPlan p;
   p.symbols = {"n"};
