@@ -265,6 +265,10 @@ std::variant<Price, Verdict> Lowerings::price(const Graph& fn, int workers) {
   Price p;
   p.us = w.us, p.compute_us = w.compute_us, p.memory_us = w.memory_us, p.launch_us = w.launch_us;
   p.bytes = w.gm_bytes;
+  auto size_of = [&](const Type& x) { return static_cast<double>(product(x.dims).eval(all) * bytes(x.dtype)); };
+  for (const Node& n : fn.nodes)
+    if (n.op == "input" && !attr_int(n, "const", 0)) p.activation_bytes += size_of(n.types[0]);
+  for (const Output& o : fn.outputs) p.activation_bytes += size_of(fn.type(o.value));
   p.reg = t_.max_regs ? static_cast<double>(w.regs_added) / t_.max_regs : 0;
   for (Mem m : {Mem::scratch, Mem::ub})
     if (auto it = w.peak.find(m); it != w.peak.end()) p.ub_bytes += it->second;

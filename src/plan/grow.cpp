@@ -10,7 +10,7 @@ namespace gaf {
 
 namespace {
 constexpr double kTie = 0.005;        // of the time of the parts, for each kernel that fusion saves
-constexpr double kLessTraffic = 0.1;  // share of the bytes of the parts that fusion saves
+constexpr double kLessTraffic = 0.1;  // share of the parts' activations that fusion saves
 }  // namespace
 
 Growth::Growth(const Graph& g, const Target& t, const FusionConfig& config, const PlanServices& services)
@@ -34,7 +34,7 @@ double Growth::cost(int group) {
 
 double Growth::traffic(int group) {
   const auto* p = cost(group) > 0 ? std::get_if<Price>(&price(groups.nodes(group))) : nullptr;
-  return p ? p->bytes : 0;
+  return p ? p->activation_bytes : 0;
 }
 
 double Growth::alone(const std::vector<uint32_t>& nodes) {
@@ -115,7 +115,7 @@ Verdict Growth::pays(const std::vector<uint32_t>& u, const Parts& parts, double 
   double unfused = alone(u), gain = unfused > 0 ? (unfused - fused.us) / unfused : 0;
   // Times that the model cannot tell apart are decided by traffic: what it prices at the bandwidth of an idle machine costs
   // more beside other work.
-  double less = 1 - fused.bytes / parts.bytes;
+  double less = 1 - fused.activation_bytes / parts.bytes;
   bool tie = fused.us < apart * (1 + kTie * (parts.kernels - 1)) && less >= std::max(kLessTraffic, config_.threshold());
   bool pays = tie || (fused.us < apart && gain >= config_.threshold());
   if (!pays && fused.us > apart + slack)

@@ -14,7 +14,7 @@ class Growth {
   Groups groups;
   const std::variant<Price, Verdict>& price(const std::vector<uint32_t>& nodes);  // memoised by the function's text
   double cost(int group);                                                         // us; alias views cost nothing
-  double traffic(int group);                                                      // bytes; alias views move none
+  double traffic(int group);                                                      // bytes of activations; alias views move none
   double alone(const std::vector<uint32_t>& nodes);                               // us of the nodes as kernels of their own
   // One node as a kernel of its own, or as launch_price has it.
   std::optional<Price> apart(uint32_t node);

@@ -21,6 +21,7 @@ namespace gaf {
 struct Price {
   double us = 0, compute_us = 0, memory_us = 0, launch_us = 0;
   double bytes = 0;                       // traffic of outer values
+  double activation_bytes = 0;            // outer values that are no constants, each once: what fusion can save
   double reg = 0, ub = 0;                 // what fusion adds, as fractions of the full resource
   int64_t ub_bytes = 0;
   std::string template_name;
