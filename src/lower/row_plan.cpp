@@ -259,8 +259,14 @@ class Planner {
     if (p_.short_rows) return;
     std::map<Value, std::vector<size_t>> seen;  // value over the whole space -> sweeps that compute it
     std::map<Value, size_t> stored;             // -> sweep that stores it
+    std::map<Value, size_t> viewed;             // values that something reads through a view: the last sweep that does
     for (size_t k = 0; k < p_.sweeps.size(); k++) {
-      std::set<Value> visited;
+      std::set<Value> visited, beyond;
+      std::function<void(Value)> look_beyond = [&](Value v) {
+        if (v == kNoValue || l_.access(v) || !beyond.insert(v).second) return;
+        viewed[v] = k;
+        for (Value a : g_.node(v).args) look_beyond(a);
+      };
       std::function<void(Value)> visit = [&](Value v) {
         const Node& n = g_.node(v);
         const bool pointwise = is_kind(n, OpKind::pointwise);
@@ -275,7 +281,7 @@ class Planner {
           }
           by.push_back(k);
         }
-        if (!pointwise) return;  // what lies behind a view has another shape
+        if (!pointwise) return look_beyond(v);  // what lies behind a view has another shape
         for (Value a : n.args)
           if (a != kNoValue) visit(a);
       };
@@ -287,12 +293,16 @@ class Planner {
       SweepPlan::Kept kept;
       kept.value = v, kept.first = first, kept.last = seen[v].back();
       kept.type = compute_type(g_.type(v).dtype);
-      place(kept, taken);
+      const auto view = viewed.find(v);
+      if (view != viewed.end()) kept.last = std::max(kept.last, view->second);
+      place(kept, taken, view == viewed.end());
       p_.kept.push_back(std::move(kept));
     }
   }
 
-  void place(SweepPlan::Kept& v, std::set<size_t>& taken) {
+  // `lend`: an output that is written in the last sweep may hold it until then. What is read through a view may be read
+  // again behind that write.
+  void place(SweepPlan::Kept& v, std::set<size_t>& taken, bool lend) {
     for (size_t o = 0; o < outputs_; o++) {
       const Lowering::Sink& sink = l_.output_sink(o);
       const bool same_type = g_.type(sink.value).dtype == v.type;
@@ -300,7 +310,7 @@ class Planner {
       const size_t written = need_[sink.value.node];
       if (sink.value == v.value && written == v.first) {
         v.where = SweepPlan::Kept::own_output;
-      } else if (written >= v.last && g_.type(v.value).dtype == v.type) {
+      } else if (lend && written >= v.last && g_.type(v.value).dtype == v.type) {
         v.where = SweepPlan::Kept::output;
       } else {
         continue;

@@ -171,6 +171,17 @@ TEST(Row, InfinitiesInSoftmax) {
   check(unary("Softmax(%0) {axis=-1}", "3,70", "3,70"), {{}}, {x});
 }
 
+// The second output reads the first through a view: what the first one's memory holds until then must still be there.
+TEST(Row, OutputReadThroughAViewByAnother) {
+  check(R"(graph @k(size N in 1..5000, %0: f32[1,1,2,N]) -> (%1, %3) {
+  %1 = Softmax(%0) {axis=-1} : f32[1,1,2,N]
+  %2 = Reshape(%1) {shape=[1,1,2,1,-1]} : f32[1,1,2,1,N]
+  %3 = Asinh(%2) : f32[1,1,2,1,N]
+}
+)",
+        {{2}, {64}, {300}, {4097}});
+}
+
 TEST(Row, OtherAxesAreRefused) {
   const Graph fn = parse_graph(R"(graph @k(%0: f32[4,9]) -> (%2) {
   %1 = ReduceSum(%0) {axes=[1],keepdims=0} : f32[4]
