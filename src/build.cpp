@@ -30,8 +30,8 @@ std::vector<int64_t> hints(const Graph& g) {
 
 // What of a target changes the machine code of a kernel text.
 std::string code_key(const kir::Kernel& k, const Target& t) {
-  return fmt::format("{}\n{} {} {} {} {} {}\n{}", codegen_version(), t.llvm_cpu, t.vector_bits, t.lanes, t.fma, t.k_unroll, t.max_regs,
-                     kir::print_kernel(kir::strip_names(k)));
+  return fmt::format("{}\n{} {} {} {} {} {} {}\n{}", codegen_version(), t.llvm_cpu, t.vector_bits, t.lanes, t.fma, t.k_unroll, t.max_regs,
+                     t.prefetch_panel, kir::print_kernel(kir::strip_names(k)));
 }
 
 struct Job {
