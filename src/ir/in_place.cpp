@@ -87,15 +87,8 @@ class Search {
     leave(outside);
   }
   void branch(const If& i) {
-    const Expr d = i.a - i.b;
-    std::vector<Expr> yes, no;
-    switch (i.cmp) {
-      case Cmp::lt: yes = {d + Expr(1)}, no = {-d}; break;
-      case Cmp::le: yes = {d}, no = {Expr(1) - d}; break;
-      case Cmp::eq: yes = {d, -d}; break;
-      case Cmp::ne: no = {d, -d}; break;
-    }
-    for (auto [facts, side] : {std::pair(&yes, &i.yes), std::pair(&no, &i.no)}) {
+    const BranchFacts holds = facts_of(i);
+    for (auto [facts, side] : {std::pair(&holds.yes, &i.yes), std::pair(&holds.no, &i.no)}) {
       const size_t outside = around_.size();
       for (const Expr& x : *facts) enter({nullptr, -1, 0, 0, 1, x});
       body(*side);

@@ -81,6 +81,17 @@ Expr Bounds::last_of(const Axis& axis) {
   return mentions_division(hi) ? min(hi - Expr(1), stepped) : stepped;
 }
 
+BranchFacts facts_of(const If& f) {
+  const Expr d = f.a - f.b;
+  switch (f.cmp) {
+    case Cmp::lt: return {{d + Expr(1)}, {-d}};
+    case Cmp::le: return {{d}, {Expr(1) - d}};
+    case Cmp::eq: return {{d, -d}, {}};
+    case Cmp::ne: return {{}, {d, -d}};
+  }
+  return {};
+}
+
 Bounds::Bounds(const Kernel& k) : symbols_(k.syms.size()), ranges_(k.syms.size()) {
   for (size_t i = 0; i < k.syms.size(); i++) {
     const Symbol& s = k.syms[i];

@@ -9,6 +9,12 @@
 
 namespace gaf::kir {
 
+// What holds on either side of a branch, as x <= 0.
+struct BranchFacts {
+  std::vector<Expr> yes, no;
+};
+BranchFacts facts_of(const If& f);
+
 class Bounds {
  public:
   explicit Bounds(const Kernel& k);  // knows the size symbols

@@ -167,15 +167,7 @@ void Verifier::check(const For& f) {
 
 void Verifier::check(const If& f) {
   symbols(f.a), symbols(f.b);
-  Expr d = f.a - f.b;
-  // x <= 0 facts of each side
-  std::vector<Expr> yes, no;
-  switch (f.cmp) {
-    case Cmp::lt: yes = {d + Expr(1)}, no = {-d}; break;
-    case Cmp::le: yes = {d}, no = {Expr(1) - d}; break;
-    case Cmp::eq: yes = {d, -d}; break;
-    case Cmp::ne: no = {d, -d}; break;
-  }
+  const auto [yes, no] = facts_of(f);
   std::vector<TileState> entry = tiles_;
   depth_++;
   for (const Expr& x : yes) bounds_.assume(x);

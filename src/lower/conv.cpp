@@ -56,10 +56,7 @@ class Convolution {
     groups_ = attr_int(n, "group", 1);
     in_ = x_.dims.back().num() / groups_, out_ = shape[0].num() / groups_;
     const WinogradConv squares{anchor_, w_, x_, space_, in_, out_};
-    if (!pooling_ && groups_ == 1 && winograd_pays(l_, squares)) {
-      emit_winograd(l_, squares);
-      return l_.finish("winograd");
-    }
+    if (!pooling_ && groups_ == 1 && emit_winograd(l_, squares)) return l_.finish("winograd");
     choose();
     if (pooling_ && (rows_ < l_.expect(w_.out[1]) || cols_ < l_.expect(w_.out[2])))
       return refuse("resource-local-memory", "has an image too large for one unit of work");

@@ -82,7 +82,7 @@ std::optional<Blocks> choose(const Lowering& l, const WinogradConv& c) {
 
 class Winograd {
  public:
-  Winograd(Lowering& l, const WinogradConv& c) : l_(l), c_(c), b_(*choose(l, c)) {}
+  Winograd(Lowering& l, const WinogradConv& c, const Blocks& b) : l_(l), c_(c), b_(b) {}
 
   void emit() {
     packed_ = pack();
@@ -254,19 +254,15 @@ class Winograd {
   }
 };
 
-}  // namespace
+bool is_square_of_three(const Window3& w) {
+  return w.dims == 2 && w.kernel == std::array<int64_t, 3>{1, 3, 3} && w.stride == std::array<int64_t, 3>{1, 1, 1} &&
+         w.dilation == std::array<int64_t, 3>{1, 1, 1} && w.out[1].is_num() && w.out[2].is_num();
+}
 
-bool winograd_pays(const Lowering& l, const WinogradConv& c) {
-  const Window3& w = c.w;
-  const Target& t = l.target();
-  if (w.dims != 2 || w.kernel != std::array<int64_t, 3>{1, 3, 3} || w.stride != std::array<int64_t, 3>{1, 1, 1} ||
-      w.dilation != std::array<int64_t, 3>{1, 1, 1} || !w.out[1].is_num() || !w.out[2].is_num())
-    return false;
-  const std::optional<Blocks> cut = choose(l, c);
-  if (!cut) return false;
-  const Blocks& b = *cut;
+// Is it faster than summing the nine taps?
+bool pays(const Target& t, const WinogradConv& c, const Blocks& b) {
   const auto f = [](int64_t n) { return static_cast<double>(n); };
-  const double squares = f(halves(w.out[1]) * halves(w.out[2])), pixels = f(w.out[1].num() * w.out[2].num());
+  const double squares = f(halves(c.w.out[1]) * halves(c.w.out[2])), pixels = f(c.w.out[1].num() * c.w.out[2].num());
   // Cycles: multiply-adds; a product's zeroing and storing; some 45 and 40 vector statements a square and vector of
   // channels. Weights that do not stay in L2 arrive at 4 bytes a cycle.
   const double fma = 1.0 / (t.lanes * t.fma_per_cycle);
@@ -279,6 +275,14 @@ bool winograd_pays(const Lowering& l, const WinogradConv& c) {
   return 1.2 * (products + sums + streamed(4 * kPlaces * f(c.in * c.out))) < direct + streamed(4 * 9 * f(c.in * c.out));
 }
 
-void emit_winograd(Lowering& l, const WinogradConv& c) { Winograd(l, c).emit(); }
+}  // namespace
+
+bool emit_winograd(Lowering& l, const WinogradConv& c) {
+  if (!is_square_of_three(c.w)) return false;
+  const std::optional<Blocks> b = choose(l, c);
+  if (!b || !pays(l.target(), c, *b)) return false;
+  Winograd(l, c, *b).emit();
+  return true;
+}
 
 }  // namespace gaf

@@ -15,8 +15,7 @@ struct WinogradConv {
   int64_t in, out;     // channels; one group
 };
 
-// Can it be written this way, and is that faster than summing the nine taps?
-bool winograd_pays(const Lowering& l, const WinogradConv& c);
-void emit_winograd(Lowering& l, const WinogradConv& c);
+// Writes it, if it can be written this way and that is faster than summing the nine taps; says whether it did.
+bool emit_winograd(Lowering& l, const WinogradConv& c);
 
 }  // namespace gaf

@@ -32,7 +32,7 @@ double Growth::cost(int group) {
   return std::holds_alternative<Price>(p) ? std::get<Price>(p).us : std::numeric_limits<double>::infinity();
 }
 
-double Growth::traffic(int group) {
+double Growth::activations(int group) {
   const auto* p = cost(group) > 0 ? std::get_if<Price>(&price(groups.nodes(group))) : nullptr;
   return p ? p->activation_bytes : 0;
 }
@@ -94,7 +94,7 @@ Verdict Growth::legal(int a, int b) {
 }
 
 Verdict Growth::worth(int a, int b, double slack) {
-  return pays(groups.united(a, b), {cost(a) + cost(b), traffic(a) + traffic(b), 2}, slack);
+  return pays(groups.united(a, b), {cost(a) + cost(b), activations(a) + activations(b), 2}, slack);
 }
 
 Verdict Growth::pays(const std::vector<uint32_t>& u, const Parts& parts, double slack) {
@@ -115,7 +115,7 @@ Verdict Growth::pays(const std::vector<uint32_t>& u, const Parts& parts, double 
   double unfused = alone(u), gain = unfused > 0 ? (unfused - fused.us) / unfused : 0;
   // Times that the model cannot tell apart are decided by traffic: what it prices at the bandwidth of an idle machine costs
   // more beside other work.
-  double less = 1 - fused.activation_bytes / parts.bytes;
+  double less = 1 - fused.activation_bytes / parts.activation_bytes;
   bool tie = fused.us < apart * (1 + kTie * (parts.kernels - 1)) && less >= std::max(kLessTraffic, config_.threshold());
   bool pays = tie || (fused.us < apart && gain >= config_.threshold());
   if (!pays && fused.us > apart + slack)
@@ -208,7 +208,7 @@ Growth::Parts Growth::without_attention(const std::vector<uint32_t>& nodes) {
   other.grow();
   Parts parts;
   for (int group : other.groups.all())
-    if (const double us = other.cost(group); us > 0) parts.us += us, parts.bytes += other.traffic(group), parts.kernels++;
+    if (const double us = other.cost(group); us > 0) parts.us += us, parts.activation_bytes += other.activations(group), parts.kernels++;
   return parts;
 }
 

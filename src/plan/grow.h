@@ -14,7 +14,7 @@ class Growth {
   Groups groups;
   const std::variant<Price, Verdict>& price(const std::vector<uint32_t>& nodes);  // memoised by the function's text
   double cost(int group);                                                         // us; alias views cost nothing
-  double traffic(int group);                                                      // bytes of activations; alias views move none
+  double activations(int group);                                                  // bytes; alias views move none
   double alone(const std::vector<uint32_t>& nodes);                               // us of the nodes as kernels of their own
   // One node as a kernel of its own, or as launch_price has it.
   std::optional<Price> apart(uint32_t node);
@@ -24,7 +24,7 @@ class Growth {
 
  private:
   struct Parts {
-    double us = 0, bytes = 0;
+    double us = 0, activation_bytes = 0;
     int kernels = 0;
   };
   // May the nodes be one kernel in place of `parts`? Up to `slack` us more are allowed.

@@ -11,7 +11,6 @@ using namespace kir;
 
 namespace {
 
-constexpr int64_t kLine = 64;        // bytes a prefetch fetches
 constexpr int64_t kNear = 8 << 10;   // rows up to here go to the first cache: with two operands, a quarter of 32 KiB
 constexpr int64_t kFar = 128 << 10;  // up to here to the second; longer rows are streams of their own
 

@@ -13,7 +13,6 @@ using namespace kir;
 
 namespace {
 constexpr int64_t kBlockFmas = 112;  // most multiply-adds in one basic block (ISA.md: 14x32, four steps)
-constexpr int64_t kLine = 64;        // bytes a prefetch fetches
 // K steps between fetching a row of b to L1 and using it; 4 to 16 measure alike. A row that arrives late costs more
 // than its wait: multiply-adds issued in hope of it are issued again (8x48, b in L2: 92 % of peak without, 95 % with).
 constexpr int64_t kRowsAhead = 8;

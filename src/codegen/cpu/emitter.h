@@ -56,6 +56,8 @@ struct Part {
   std::optional<Expr> nrows, ncols;  // valid extents if fewer
 };
 
+inline constexpr int64_t kLine = 64;  // bytes a prefetch fetches
+
 class Emitter {
  public:
   // shared: positions of parameters that may have the address of another one

@@ -109,22 +109,25 @@ inline void expect_compiled_like_interpreted(const KernelRun& r, unsigned seed =
     ran = true;
     SCOPED_TRACE(name + "\n" + r.text);
     const LoadedKernel compiled = load(compile_cpu(k, t));
-    std::vector<Guarded> got;
-    std::vector<void*> args;
-    for (const Tensor& b : start) {
-      got.emplace_back(static_cast<size_t>(b.size_bytes()), static_cast<size_t>(bytes(b.dtype)));
-      std::memcpy(got.back().data(), b.data.get(), static_cast<size_t>(b.size_bytes()));
-    }
-    for (Guarded& b : got) args.push_back(b.data());
+    auto copies = [&] {
+      std::vector<Guarded> all;
+      for (const Tensor& b : start) {
+        all.emplace_back(static_cast<size_t>(b.size_bytes()), static_cast<size_t>(bytes(b.dtype)));
+        std::memcpy(all.back().data(), b.data.get(), static_cast<size_t>(b.size_bytes()));
+      }
+      return all;
+    };
+    auto addresses = [](std::vector<Guarded>& buffers) {
+      std::vector<void*> all;
+      for (Guarded& b : buffers) all.push_back(b.data());
+      return all;
+    };
+    std::vector<Guarded> got = copies();
+    const std::vector<void*> args = addresses(got);
     call_kernel(compiled, args, r.sizes, g);
     for (auto [out, in] : compiled.in_place) {
-      std::vector<Guarded> again;
-      std::vector<void*> shared;
-      for (const Tensor& b : start) {
-        again.emplace_back(static_cast<size_t>(b.size_bytes()), static_cast<size_t>(bytes(b.dtype)));
-        std::memcpy(again.back().data(), b.data.get(), static_cast<size_t>(b.size_bytes()));
-      }
-      for (Guarded& b : again) shared.push_back(b.data());
+      std::vector<Guarded> again = copies();
+      std::vector<void*> shared = addresses(again);
       const auto o = static_cast<size_t>(out), i = static_cast<size_t>(in);
       shared[o] = shared[i];
       call_kernel(compiled, shared, r.sizes, g);
